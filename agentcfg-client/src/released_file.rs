@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use agentcfg_core::model::{Cursor, Label, ReleasedAgent, Tagged, Timestamp, WorkspaceId};
+use agentcfg_core::model::{Cursor, Label, ReleasedAgent, Tag, Tagged, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 use crate::Released;
@@ -23,6 +23,7 @@ struct Saved<A> {
     format: u32,
     workspace_id: WorkspaceId,
     label: Label,
+    /// The tag of the list; empty where it is unknown.
     tag: String,
     cursor: Cursor,
     /// When the server confirmed the state last, for the other clients.
@@ -68,7 +69,10 @@ impl ReleasedFile {
                 "the file is that of another label, workspace or release",
             ));
         }
-        let tag = saved.tag.parse().map_err(io::Error::other)?;
+        let tag = match saved.tag.as_str() {
+            "" => Tag::UNKNOWN,
+            tag => tag.parse().map_err(io::Error::other)?,
+        };
         let value = saved.agents;
         Ok(Some(Released::new(Tagged { value, tag }, saved.cursor)))
     }
@@ -114,7 +118,10 @@ impl ReleasedFile {
             format: FORMAT,
             workspace_id: self.workspace,
             label: self.label.clone(),
-            tag: released.agents.tag.to_string(),
+            tag: match released.agents.tag {
+                Tag::UNKNOWN => String::new(),
+                tag => tag.to_string(),
+            },
             cursor: released.cursor,
             confirmed_at,
             agents: &released.agents.value,

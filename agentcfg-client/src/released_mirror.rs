@@ -2,11 +2,12 @@
 
 use std::future::IntoFuture;
 use std::io;
+use std::mem;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use agentcfg_core::model::{Label, ReleasedAgent, WorkspaceId};
+use agentcfg_core::model::{ChangeEvent, Cursor, Label, ReleasedAgent, Tag, WorkspaceId};
 use backon::ExponentialBackoff;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
@@ -154,14 +155,26 @@ pub struct ReleasedMirror {
 }
 
 /// What a mirror does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Next {
     /// Wait for a change.
     Follow,
+    /// Read one agent, of which alone the event at this cursor moved the label.
+    ReadAgent(String, Cursor),
     /// Read the state again, because a change may have moved the label.
     Read,
     /// Read the state again and follow the feed from there, because the feed no longer leads on from this state.
     Restart,
+}
+
+/// The agent that an event moves this label of, if it does nothing else.
+fn moved_agent<'a>(event: &'a ChangeEvent, label: &Label) -> Option<&'a str> {
+    let mut paths = event.changes.keys();
+    let (path, None) = (paths.next()?, paths.next()) else {
+        return None;
+    };
+    let (agent_id, name) = path.strip_prefix("agents/")?.split_once('/')?;
+    (name.strip_prefix("labels/")? == &**label).then_some(agent_id)
 }
 
 impl ReleasedMirror {
@@ -265,7 +278,7 @@ impl ReleasedMirror {
             }
             match self.next {
                 Next::Follow => self.follow().await?,
-                Next::Read | Next::Restart => self.is_changed = self.read().await?,
+                _ => self.is_changed = self.read().await?,
             }
         }
     }
@@ -277,7 +290,11 @@ impl ReleasedMirror {
                 let own = self.released.cursor;
                 let is_known = event.cursor.epoch() == own.epoch() && event.revision <= own.revision();
                 if !is_known && event.may_release(&self.label) {
-                    self.next = Next::Read;
+                    let moved = moved_agent(&event, &self.label).filter(|agent_id| self.get(agent_id).is_some());
+                    self.next = match moved {
+                        Some(agent_id) => Next::ReadAgent(agent_id.to_owned(), event.cursor),
+                        None => Next::Read,
+                    };
                     return Ok(());
                 }
             }
@@ -298,15 +315,14 @@ impl ReleasedMirror {
             sleep_until(at).await;
             self.read_at = None;
         }
-        let found = match self.next {
+        let (workspace, label) = (self.workspace, &self.label);
+        let known = self.released.agents.tag;
+        let found = match &self.next {
+            Next::ReadAgent(agent_id, _) => self.client.released_agent(workspace, label, agent_id).await.map(Some),
             // The answer tells from where the feed leads on, so it is needed even if it is the same.
-            Next::Restart => self.client.released(self.workspace, &self.label).await.map(Some),
-            Next::Read | Next::Follow => {
-                let known = self.released.agents.tag;
-                self.client
-                    .released_if_changed(self.workspace, &self.label, known)
-                    .await
-            }
+            Next::Restart => self.client.released(workspace, label).await.map(Some),
+            _ if known == Tag::UNKNOWN => self.client.released(workspace, label).await.map(Some),
+            _ => self.client.released_if_changed(workspace, label, known).await,
         };
         let found = match found {
             Ok(found) => found,
@@ -318,13 +334,25 @@ impl ReleasedMirror {
             Err(error) => return Err(error),
         };
         self.pauses = pauses();
-        if let (Next::Restart, Some(released)) = (self.next, &found) {
-            self.changes = self.client.changes(self.workspace, released.cursor).of_known_server();
+        match (mem::replace(&mut self.next, Next::Follow), &found) {
+            (Next::Restart, Some(released)) => {
+                self.changes = self.client.changes(workspace, released.cursor).of_known_server();
+            }
+            (Next::ReadAgent(_, moved), Some(one)) => {
+                if one.cursor != moved || one.agents.value.len() != 1 {
+                    // More has changed since. The state is of one moment, so that all of it is read.
+                    self.next = Next::Read;
+                    return Ok(false);
+                }
+                self.confirm();
+                // Only a snapshot that is still held is copied.
+                return Ok(Arc::make_mut(&mut self.released).replace(one));
+            }
+            _ => {}
         }
-        self.next = Next::Follow;
         self.confirm();
         let Some(released) = found else { return Ok(false) };
-        let is_other = released.agents != self.released.agents;
+        let is_other = released.agents.value != self.released.agents.value;
         self.released = Arc::new(released);
         Ok(is_other)
     }

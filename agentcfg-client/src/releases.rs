@@ -51,11 +51,32 @@ impl Released {
     /// # }
     /// ```
     pub fn get(&self, agent_id: &str) -> Option<&ReleasedAgent> {
+        self.place(agent_id).map(|place| &self.agents.value[place])
+    }
+
+    fn place(&self, agent_id: &str) -> Option<usize> {
         let agent = |place: &usize| &self.agents.value[*place];
         let found = self
             .by_id
             .binary_search_by(|place| (*agent(place).agent_id).cmp(agent_id));
-        found.ok().map(|index| agent(&self.by_id[index]))
+        found.ok().map(|index| self.by_id[index])
+    }
+
+    /// Takes over an agent that was read alone, of which an earlier version is here. Returns whether that is another one.
+    /// The tag of the list is then unknown.
+    pub(crate) fn replace(&mut self, one: &Self) -> bool {
+        let known = one
+            .agents
+            .value
+            .first()
+            .and_then(|fresh| Some((self.place(&fresh.agent_id)?, fresh)));
+        let Some((place, fresh)) = known else { return false };
+        self.cursor = one.cursor;
+        self.agents.tag = Tag::UNKNOWN;
+        let agent = &mut self.agents.value[place];
+        let is_other = agent != fresh;
+        agent.clone_from(fresh);
+        is_other
     }
 }
 
@@ -80,6 +101,17 @@ impl Client {
     /// ```
     pub async fn released(&self, workspace: WorkspaceId, label: &Label) -> Result<Released, Error> {
         self.send(released(workspace, label), read).await
+    }
+
+    /// Reads as [`Self::released`], of one agent.
+    pub(crate) async fn released_agent(
+        &self,
+        workspace: WorkspaceId,
+        label: &Label,
+        agent_id: &str,
+    ) -> Result<Released, Error> {
+        self.send(released(workspace, label).query("agent_id", agent_id), read)
+            .await
     }
 
     /// Reads as [`Self::released`], or returns `None` when the list still has this tag.

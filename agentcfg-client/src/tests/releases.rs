@@ -15,19 +15,25 @@ fn cursor(revision: u64) -> String {
 
 /// What the label releases: the writer at a version.
 fn released(revision: u64, version: u64) -> Reply {
-    let head = format!(
-        "change-cursor: {}\r\netag: \"k3j9x0ab-s{version}\"\r\n",
-        cursor(revision)
-    );
+    list(revision, &[("writer", version)])
+}
+
+/// What the label releases: agents at their versions.
+fn list(revision: u64, agents: &[(&str, u64)]) -> Reply {
+    let tag: u64 = agents.iter().map(|(_, version)| version).sum();
+    let head = format!("change-cursor: {}\r\netag: \"k3j9x0ab-s{tag}\"\r\n", cursor(revision));
     let config = json!({
         "display_name": "Writer", "role": null, "description": null, "agent_type": "ai", "model": null, "color": null,
         "persona_prompt": null, "capabilities": [], "parameters": {},
     });
-    let row = json!({
-        "agent_id": "writer", "label": "production", "version": version, "updated_at": "2026-11-20T09:30:00.123Z",
-        "config": config,
-    });
-    answer(200, &head, &json!([row]).to_string())
+    let row = |(agent_id, version): &(&str, u64)| {
+        json!({
+            "agent_id": agent_id, "label": "production", "version": version, "updated_at": "2026-11-20T09:30:00.123Z",
+            "config": config,
+        })
+    };
+    let rows: Vec<_> = agents.iter().map(row).collect();
+    answer(200, &head, &json!(rows).to_string())
 }
 
 /// A stream of events about these paths, whose connection closes after it.
@@ -93,6 +99,8 @@ async fn a_mirror_reads_again_only_after_what_may_release_something_else() {
         unavailable(),
         unavailable(),
         unavailable(),
+        // More has changed since the event, so that all is read.
+        released(8, 2),
         released(8, 2),
         stream(&[(8, MOVED), (9, MOVED)]),
         released(9, 3),
@@ -103,10 +111,52 @@ async fn a_mirror_reads_again_only_after_what_may_release_something_else() {
     assert_eq!(next(&mut mirror).await, 2);
     assert_eq!(next(&mut mirror).await, 3);
     let requests = server.requests();
-    assert_eq!(requests.len(), 11);
+    assert_eq!(requests.len(), 12);
     assert!(requests[0].contains("label=production"));
+    assert!(requests[8].contains("agent_id=writer") && !requests[9].contains("agent_id"));
     assert!(requests[2].contains("if-none-match: \"k3j9x0ab-s1\"\r\n"));
     assert!(requests[3].contains(&format!("after={}", cursor(6))), "{}", requests[3]);
+}
+
+#[tokio::test]
+async fn a_mirror_reads_the_one_agent_that_has_moved() {
+    let server = Server::start([
+        list(3, &[("writer", 1), ("editor", 5)]),
+        stream(&[(4, MOVED)]),
+        released(4, 2),
+        // One that was not released before, and one that is gone when it is read.
+        stream(&[(5, "agents/new/labels/production")]),
+        list(5, &[("writer", 2), ("new", 1), ("editor", 5)]),
+        stream(&[(6, MOVED)]),
+        list(6, &[]),
+        list(7, &[("new", 1), ("editor", 5)]),
+    ])
+    .await;
+    let mut mirror = mirror(&server).await;
+    let versions = |mirror: &ReleasedMirror| -> Vec<_> {
+        let agents = mirror.agents().iter();
+        agents
+            .map(|agent| (agent.agent_id.to_string(), agent.version))
+            .collect()
+    };
+    let before = mirror.snapshot();
+    assert_eq!(next(&mut mirror).await, 2);
+    assert_eq!(versions(&mirror), [("writer".into(), 2), ("editor".into(), 5)]);
+    assert_eq!(before.get("writer").unwrap().version, 1, "a snapshot stays as it is");
+    assert_eq!(mirror.snapshot().cursor.revision(), 4);
+    assert_eq!(next(&mut mirror).await, 2);
+    assert_eq!(mirror.agents().len(), 3);
+    mirror.changed().await.unwrap();
+    assert_eq!(versions(&mirror), [("new".into(), 1), ("editor".into(), 5)]);
+    let requests = server.requests();
+    let reads: Vec<_> = requests
+        .iter()
+        .filter(|request| request.contains("/released"))
+        .collect();
+    let is_of_one: Vec<_> = reads.iter().map(|read| read.contains("agent_id=writer")).collect();
+    assert_eq!(is_of_one, [false, true, false, true, false]);
+    assert!(!reads[2].contains("if-none-match"), "the tag is not that of this state");
+    assert!(reads[4].contains("if-none-match"));
 }
 
 #[tokio::test]

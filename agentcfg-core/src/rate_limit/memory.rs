@@ -31,16 +31,19 @@ struct Shard {
     sweep_at: usize,
 }
 
+impl Default for Shard {
+    fn default() -> Self {
+        Self {
+            windows: HashMap::new(),
+            sweep_at: SWEEP_AT,
+        }
+    }
+}
+
 impl Default for MemoryLimiter {
     fn default() -> Self {
-        let shard = || {
-            Mutex::new(Shard {
-                windows: HashMap::new(),
-                sweep_at: SWEEP_AT,
-            })
-        };
         Self {
-            shards: std::iter::repeat_with(shard).take(SHARDS).collect(),
+            shards: std::iter::repeat_with(Mutex::default).take(SHARDS).collect(),
         }
     }
 }
@@ -101,6 +104,7 @@ impl RateLimiter for MemoryLimiter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rate_limit::WINDOW_MILLIS;
     use crate::rate_limit::window::tests::at;
 
     #[test]
@@ -124,5 +128,26 @@ mod tests {
             .map(|shard| shard.lock().unwrap().windows.len())
             .sum();
         assert!(kept <= SHARDS * SWEEP_AT, "{kept} windows are kept");
+    }
+
+    #[test]
+    fn a_shard_is_swept_at_each_doubling() {
+        let add = |shard: &mut Shard, name: &str, windows: usize, at: Moment| {
+            for number in 0..windows {
+                let window = shard.windows.entry(format!("{name}{number}").into()).or_default();
+                assert!(window.hit(1, at).allowed);
+            }
+        };
+        let mut shard = Shard::default();
+        let later = at(10 * WINDOW_MILLIS);
+        add(&mut shard, "ended", SWEEP_AT - 1, at(0));
+        shard.sweep(later);
+        assert_eq!(shard.windows.len(), SWEEP_AT - 1, "fewer are not swept");
+        add(&mut shard, "last", 1, at(0));
+        shard.sweep(later);
+        assert_eq!((shard.windows.len(), shard.sweep_at), (0, SWEEP_AT));
+        add(&mut shard, "open", SWEEP_AT, later);
+        shard.sweep(later);
+        assert_eq!((shard.windows.len(), shard.sweep_at), (SWEEP_AT, 2 * SWEEP_AT));
     }
 }

@@ -202,6 +202,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::clock::{Clock as _, ManualClock};
     use crate::rate_limit::window::tests::at;
 
     /// A counter with fixed answers, in their order.
@@ -240,5 +241,20 @@ mod tests {
         assert!(limiter.hit(key, 2, at(2000)).await.allowed);
         assert!(!state.is_alone());
         assert_eq!(state.counted_alone(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_clock_follows_that_of_the_counter_before_the_first_request() {
+        let machine = Arc::new(ManualClock::at(Timestamp::from_unix_millis(5000)));
+        let clock = Arc::new(FollowingClock::new(machine));
+        let place = || Arc::new(Place(Mutex::new(vec![Some(1), None])));
+        let limiter = SharedLimiter::new(place()).followed_by(Arc::clone(&clock));
+        limiter.read_clock().await.unwrap();
+        assert_eq!(clock.now(), Timestamp::from_unix_millis(1));
+        assert!(limiter.read_clock().await.is_err(), "the counter does not answer");
+        // Without a clock that follows, there is nothing to read.
+        let place = place();
+        SharedLimiter::new(place.clone()).read_clock().await.unwrap();
+        assert_eq!(place.0.lock().unwrap().len(), 2);
     }
 }

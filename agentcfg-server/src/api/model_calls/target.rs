@@ -181,9 +181,15 @@ fn is_selector(text: &str) -> bool {
 /// segment for some reader: slashes, a question mark, `#`, a semicolon, a percent sign, or a control character.
 fn is_segment(segment: &str) -> bool {
     let is_written = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@%".contains(&byte);
+    if !segment.bytes().all(is_written) {
+        return false;
+    }
+    if !segment.contains('%') {
+        return segment.bytes().any(|byte| byte != b'.');
+    }
     let encoded = segment.split('%').skip(1);
     let is_encoded = |part: &str| part.len() >= 2 && part.as_bytes()[..2].iter().all(u8::is_ascii_hexdigit);
-    if !segment.bytes().all(is_written) || !encoded.into_iter().all(is_encoded) {
+    if !encoded.into_iter().all(is_encoded) {
         return false;
     }
     let Ok(decoded) = percent_decode_str(segment).decode_utf8() else {
