@@ -57,7 +57,8 @@ class Script:
         parameters = request.url.params
         path = request.url.path.rsplit("/", 1)[1]
         stream = "+" if request.headers["accept"] == "text/event-stream" else ""
-        self.asked.append(f"{path}{stream} {parameters.get('after', '')}".strip())
+        detail = parameters.get("after") or parameters.get("agent_id") or ""
+        self.asked.append(f"{path}{stream} {detail}".strip())
         if not self.answers:
             self.was_live = self.holder.health().is_live
             raise asyncio.CancelledError
@@ -163,15 +164,37 @@ def test_what_the_list_has_already_causes_no_read() -> None:
 def test_a_server_that_lags_is_asked_again() -> None:
     script = Script(
         released(2, "e-c5"),
+        stream(change("e-c6"), change("e-c7")),
+        unchanged("e-c6"),  # as it was before the last event
         stream(change("e-c7")),
-        unchanged("e-c6"),  # as it was before the event
-        stream(change("e-c7")),
+        released(2, "e-c6"),  # the one agent too
+        stream(change("e-c6"), change("e-c7")),
         released(1, "e-c4"),  # as it was before the first answer
         stream(change("e-c7")),
         released(3, "e-c7"),
     ).run()
     assert script.steps == [2, 3]
-    assert script.asked[1::2] == [*["changes+ e-c5"] * 3, "changes+ e-c7"]
+    assert script.asked[1::2] == [*["changes+ e-c5"] * 4, "changes+ e-c7"]
+
+
+def test_an_agent_that_alone_has_moved_is_read_alone() -> None:
+    config: dict[str, Any] = {"display_name": "B", "agent_type": "ai", "capabilities": [], "parameters": {}}
+    other = {"agent_id": "b", "label": "production", "version": 1, "updated_at": "t", "config": config}
+
+    def both(number: int, cursor: str) -> httpx.Response:
+        one = released(number, cursor)
+        return httpx.Response(200, json=[other, *one.json()], headers=one.headers)
+
+    script = Script(both(1, "e-c1"), stream(change("e-c2")), released(2, "e-c2"), stream(change("e-c4"))).run()
+    assert script.asked == ["released", "changes+ e-c1", "released a", "changes+ e-c2", "released a"]
+    assert script.steps == [1, 2] and list(script.holder.snapshot()) == ["b", "a"]
+    # The tag is that of no list that was read.
+    assert script.holder.etag is None
+    # More has changed when it is read, so that all is read.
+    answers = (both(1, "e-c1"), stream(change("e-c2")), released(2, "e-c3"), both(2, "e-c3"))
+    script = Script(*answers).run()
+    assert script.asked == ["released", "changes+ e-c1", "released a", "released", "changes+ e-c2"]
+    assert script.steps == [1, 2] and script.holder.etag == '"2"'
 
 
 def test_a_read_that_fails_loses_no_event() -> None:
@@ -179,7 +202,7 @@ def test_a_read_that_fails_loses_no_event() -> None:
         released(1, "e-c1"), stream(change("e-c2")), refused(500), stream(change("e-c2")), released(2, "e-c2")
     )
     assert script.run().steps == [1, 2]
-    assert script.asked == ["released", "changes+ e-c1", "released", "changes+ e-c1", "released", "changes+ e-c2"]
+    assert script.asked == ["released", "changes+ e-c1", "released a", "changes+ e-c1", "released a", "changes+ e-c2"]
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -250,4 +273,4 @@ def test_a_listener_that_asks_for_the_result_of_a_cancelled_task_stops_nothing()
 
     script.holder.on_change(fail)
     assert script.run().steps == [1, 2]
-    assert script.asked == ["released", "changes+ e-c1", "released", "changes+ e-c2"]
+    assert script.asked == ["released", "changes+ e-c1", "released a", "changes+ e-c2"]

@@ -13,7 +13,7 @@ import {
 } from "./errors.js";
 import { follow } from "./follow.js";
 import type { Label, ReleasedAgent } from "./generated.js";
-import { differences, isBefore, makeSnapshot, mayChange, type Snapshot, type SnapshotChange } from "./snapshot.js";
+import { differences, isBefore, makeSnapshot, mayChange, movedAgent, type Snapshot, type SnapshotChange } from "./snapshot.js";
 import { askedMs, json, orAborted, readGapMs, type Transport } from "./transport.js";
 
 /** How the state in memory relates to the server. */
@@ -195,12 +195,7 @@ export class Mirror {
       headers: this.#tag === "" ? {} : { "if-none-match": `"${this.#tag}"` },
       signal: this.#closing.signal,
     });
-    const cursor = answer.headers.get("change-cursor");
-    if (cursor === null) throw new UnreadableAnswerError("the answer has no Change-Cursor");
-    // One of several servers may answer from an earlier state than another one.
-    const seen = [atLeast, this.#source === "server" ? this.#snapshot?.cursor : undefined];
-    const later = seen.find((other) => other !== undefined && isBefore(cursor, other));
-    if (later !== undefined) throw new LaggingError(`the answer is of ${cursor}, after one of ${later}`);
+    const cursor = this.#cursorOf(answer, atLeast);
     if (answer.status === 304 && this.#saved !== undefined) {
       this.#replace({ ...this.#saved, cursor }, "server");
     } else {
@@ -212,15 +207,49 @@ export class Mirror {
     }
   }
 
+  /** The position of an answer. One of several servers may answer from an earlier state than another one. */
+  #cursorOf({ headers }: { headers: Headers }, atLeast: string | undefined): string {
+    const cursor = headers.get("change-cursor");
+    if (cursor === null) throw new UnreadableAnswerError("the answer has no Change-Cursor");
+    const seen = [atLeast, this.#source === "server" ? this.#snapshot?.cursor : undefined];
+    const later = seen.find((other) => other !== undefined && isBefore(cursor, other));
+    if (later !== undefined) throw new LaggingError(`the answer is of ${cursor}, after one of ${later}`);
+    return cursor;
+  }
+
+  /** Reads one agent of the state before an event that moved it alone. Tells whether that is the state now. */
+  async #readAgent(agentId: string, event: string): Promise<boolean> {
+    const { transport, label, cache } = this.options;
+    const saved = this.#saved;
+    // A cache keeps the text of the whole list, as the server wrote it.
+    if (cache !== undefined || saved === undefined || this.#source !== "server") return false;
+    const answer = await transport.sendOnce({
+      method: "GET",
+      path: "/api/agents/released",
+      query: { workspace_id: saved.workspace_id, label, agent_id: agentId },
+      headers: {},
+      signal: this.#closing.signal,
+    });
+    const cursor = this.#cursorOf(answer, event);
+    const [one, ...others] = json(answer, "array") as ReleasedAgent[];
+    // More has changed since.
+    if (cursor !== event || one === undefined || others.length > 0) return false;
+    if (!isRow(one)) throw new UnreadableAnswerError("the answer is not what agentcfg promises");
+    const agents = saved.agents.map((row) => (row.agent_id === agentId ? one : row));
+    // The tag of the list is not known.
+    this.#replace({ ...saved, tag: "", cursor, agents }, "server");
+    return true;
+  }
+
   /**
    * Reads the state after an event: at once, but for a burst, of which each read covers many events. Those that come meanwhile
-   * are no news any more after it.
+   * are no news any more after it. An agent that alone has moved is read alone.
    */
-  async #readAfter(event: string): Promise<void> {
+  async #readAfter(event: string, agentId: string | undefined): Promise<void> {
     const { transport } = this.options;
     const wait = Math.min(this.#nextReadAt - this.#clock.now(), readGapMs(transport.rateLimit, this.#clock));
     if (wait > 0) await this.#clock.sleep(wait, this.#closing.signal);
-    await this.#read(event);
+    if (wait > 0 || agentId === undefined || !(await this.#readAgent(agentId, event))) await this.#read(event);
     this.#nextReadAt = this.#clock.now() + readGapMs(transport.rateLimit, this.#clock);
   }
 
@@ -245,7 +274,8 @@ export class Mirror {
     });
     // One event after the other: a state that is read after an event is never older than it.
     for await (const item of items) {
-      if (item.type === "change" && mayChange(item.event, this.snapshot)) await this.#readAfter(item.cursor);
+      if (item.type === "change" && mayChange(item.event, this.snapshot))
+        await this.#readAfter(item.cursor, movedAgent(item.event, this.snapshot));
       // A bookmark comes after all changes until then, but for the first one of a stream, which only repeats the position.
       if (item.type === "bookmark" && !isFirst) this.#confirm();
       isFirst = false;

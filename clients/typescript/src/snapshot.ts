@@ -101,3 +101,10 @@ export function mayChange(event: ChangeEvent, snapshot: Snapshot): boolean {
     return name === "is_active" && (to === true ? from === false : known !== undefined);
   });
 }
+
+/** The agent of the snapshot that an event moves its label of, if the event does nothing else. @internal */
+export function movedAgent(event: ChangeEvent, snapshot: Snapshot): string | undefined {
+  const paths = Object.keys(event.changes);
+  const [, agentId, label] = (paths.length === 1 && /^agents\/([^/]+)\/labels\/(.+)$/s.exec(paths[0]!)) || [];
+  return agentId !== undefined && label === snapshot.label && snapshot.agents.has(agentId) ? agentId : undefined;
+}

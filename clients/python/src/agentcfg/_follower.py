@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any, NoReturn, get_args
@@ -13,6 +13,7 @@ from typing import Any, NoReturn, get_args
 from . import _cache, types
 from ._events import Event, EventReader
 from ._holder import Holder, logger
+from .agent import Agent
 from .calls import cursor_of, read_changes, tag_in, timed_out
 from .client import POLL_WAIT, AsyncClient
 from .errors import (
@@ -51,6 +52,7 @@ REFUSED_DELAY = 30.0
 _ACTIONS = frozenset(get_args(types.Action))
 # The path of a change of one of several agents: its id has no slash, the field may.
 _PATH_OF_MANY = re.compile(r"agents/[^/]+/(.+)")
+_MOVED_LABEL = re.compile(r"agents/([^/]+)/labels/(.+)")
 
 
 class StreamEnded(Exception):
@@ -83,6 +85,13 @@ def may_release(event: Mapping[str, Any], label: str) -> bool:
         elif name == "is_active" or label == "latest":
             return True
     return False
+
+
+def moved_agent(event: types.ChangeEvent, label: str) -> str | None:
+    """Return the agent that an event moves the label of, if it does nothing else."""
+    changes = list(event["changes"])
+    found = _MOVED_LABEL.fullmatch(changes[0]) if len(changes) == 1 else None
+    return found[1] if found and found[2] == label else None
 
 
 def decoded(event: Event) -> types.ChangeEvent:
@@ -185,15 +194,16 @@ class Follower:
 
     # The list.
 
-    async def _read_after(self, event: Position) -> None:
+    async def _read_after(self, event: Position, agent_id: str | None = None) -> None:
         """Read what is released after an event: at once, but for a burst, of which each read covers many events.
 
-        Those that come meanwhile are no news any more after it.
+        Those that come meanwhile are no news any more after it. An agent that alone has moved is read alone.
         """
         wait = self._next_read - self._clock.monotonic()
         if wait > 0:
             await self._clock.wait(wait)
-        await self._read(event)
+        if wait > 0 or agent_id is None or not await self._read_agent(agent_id, event):
+            await self._read(event)
         self._next_read = self._clock.monotonic() + read_gap(self._client.rate_limit, self._clock)
 
     async def _read(self, at_least: Position | None = None) -> str:
@@ -213,16 +223,36 @@ class Follower:
             cursor = cursor_of(found)
             self._check_position(cursor, at_least)
             agents, etag = found.value, found.etag
-        self._publish(agents, etag, cursor)
+        self._publish(self._made(lambda: Snapshot.of(holder.label, agents)), agents, etag, cursor)
         self._loaded = None
         await self._save()
         return cursor
 
-    def _publish(self, agents: list[Any], etag: str | None, cursor: str) -> None:
+    async def _read_agent(self, agent_id: str, event: Position) -> bool:
+        """Read one agent of the state before an event that moved it alone. Returns whether that is the state now."""
+        saved, holder = self._saved, self._holder
+        if saved is None or self._loaded is not None or agent_id not in holder.snapshot():
+            return False
+        found = await self._client.list_released_agents(label=holder.label, agent_id=agent_id)
+        cursor = cursor_of(found)
+        self._check_position(cursor, event)
+        if cursor != event.cursor or len(found.value) != 1:
+            return False  # more has changed since
+        one = found.value[0]
+        agents = [one if row["agent_id"] == agent_id else row for row in saved.agents]
+        snapshot = self._made(lambda: Snapshot(holder.label, {**holder.snapshot(), agent_id: Agent.of(one)}))
+        # The tag of the list is not known.
+        self._publish(snapshot, agents, None, event.cursor)
+        await self._save()
+        return True
+
+    def _made(self, make: Callable[[], Snapshot]) -> Snapshot:
         try:
-            snapshot = Snapshot.of(self._holder.label, agents)
+            return make()
         except (KeyError, TypeError) as error:
             raise AnswerError(f"the answer is not what agentcfg promises: {error!r}") from error
+
+    def _publish(self, snapshot: Snapshot, agents: list[Any], etag: str | None, cursor: str) -> None:
         self._holder.etag = etag
         self._holder.position = Position.of(cursor)
         self._saved = _cache.Saved(
@@ -302,9 +332,9 @@ class Follower:
         """Ask for changes once."""
         page = await self._client.send(read_changes(self._after, wait, None))
         cursor = cursor_of(page)
-        news = [Position.of(event["cursor"]) for event in page.value if self._is_news(event)]
+        news = [event for event in page.value if self._is_news(event)]
         if news:
-            await self._read_after(news[-1])
+            await self._read_after(Position.of(news[-1]["cursor"]))
         self._after = cursor
         self._backoff.reset()
 
@@ -315,16 +345,17 @@ class Follower:
         proofs = events[1:] if is_first and events[0].name == "bookmark" else events
         if proofs:
             self._fruitless = 0
-        news: Position | None = None
+        news: list[types.ChangeEvent] = []
         for event in events:
             if event.name == "change":
                 change = decoded(event)
                 if self._is_news(change):
-                    news = Position.of(change["cursor"])
+                    news.append(change)
             elif event.name == "gone":
                 raise Gone("the position in the change feed is gone")
-        if news is not None:
-            await self._read_after(news)
+        if news:
+            agent_id = moved_agent(news[0], self._holder.label) if len(news) == 1 else None
+            await self._read_after(Position.of(news[-1]["cursor"]), agent_id)
         for event in events:
             if event.id is not None:
                 self._after = event.id

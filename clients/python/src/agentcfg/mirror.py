@@ -85,9 +85,8 @@ class Mirror:
     @property
     def health(self) -> Health:
         """How old the state is, where it is from, and what the last failure was."""
-        health = self._holder.health()
-        self._wake()  # after it, so that a forked process hears first that nothing follows
-        return health
+        self._wake()
+        return self._holder.health()
 
     def on_change(self, listener: Callable[[Change], None]) -> Callable[[], None]:
         """Call a function after each step of the state from now on; the result of this method ends that.
