@@ -159,22 +159,37 @@ pub struct ReleasedMirror {
 enum Next {
     /// Wait for a change.
     Follow,
-    /// Read one agent, of which alone the event at this cursor moved the label.
-    ReadAgent(String, Cursor),
+    /// Read one agent, of which alone an event moved the label.
+    ReadAgent(AgentMove),
     /// Read the state again, because a change may have moved the label.
     Read,
     /// Read the state again and follow the feed from there, because the feed no longer leads on from this state.
     Restart,
 }
 
-/// The agent that an event moves this label of, if it does nothing else.
-fn moved_agent<'a>(event: &'a ChangeEvent, label: &Label) -> Option<&'a str> {
-    let mut paths = event.changes.keys();
-    let (path, None) = (paths.next()?, paths.next()) else {
-        return None;
-    };
-    let (agent_id, name) = path.strip_prefix("agents/")?.split_once('/')?;
-    (name.strip_prefix("labels/")? == &**label).then_some(agent_id)
+/// The move of a label of one agent to another version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct AgentMove {
+    agent_id: String,
+    version: u64,
+    /// The position of the event.
+    cursor: Cursor,
+}
+
+impl AgentMove {
+    /// What an event does to this label, if it moves that of one agent and does nothing else.
+    fn of(event: &ChangeEvent, label: &Label) -> Option<Self> {
+        let mut changes = event.changes.iter();
+        let ((path, change), None) = (changes.next()?, changes.next()) else {
+            return None;
+        };
+        let (agent_id, name) = path.strip_prefix("agents/")?.split_once('/')?;
+        (name.strip_prefix("labels/")? == &**label).then_some(Self {
+            agent_id: agent_id.to_owned(),
+            version: change.to.as_u64()?,
+            cursor: event.cursor,
+        })
+    }
 }
 
 impl ReleasedMirror {
@@ -290,11 +305,8 @@ impl ReleasedMirror {
                 let own = self.released.cursor;
                 let is_known = event.cursor.epoch() == own.epoch() && event.revision <= own.revision();
                 if !is_known && event.may_release(&self.label) {
-                    let moved = moved_agent(&event, &self.label).filter(|agent_id| self.get(agent_id).is_some());
-                    self.next = match moved {
-                        Some(agent_id) => Next::ReadAgent(agent_id.to_owned(), event.cursor),
-                        None => Next::Read,
-                    };
+                    let moved = AgentMove::of(&event, &self.label).filter(|moved| self.get(&moved.agent_id).is_some());
+                    self.next = moved.map_or(Next::Read, Next::ReadAgent);
                     return Ok(());
                 }
             }
@@ -318,7 +330,10 @@ impl ReleasedMirror {
         let (workspace, label) = (self.workspace, &self.label);
         let known = self.released.agents.tag;
         let found = match &self.next {
-            Next::ReadAgent(agent_id, _) => self.client.released_agent(workspace, label, agent_id).await.map(Some),
+            Next::ReadAgent(moved) => {
+                let read = self.client.released_agent(workspace, label, &moved.agent_id);
+                read.await.map(Some)
+            }
             // The answer tells from where the feed leads on, so it is needed even if it is the same.
             Next::Restart => self.client.released(workspace, label).await.map(Some),
             _ if known == Tag::UNKNOWN => self.client.released(workspace, label).await.map(Some),
@@ -338,15 +353,17 @@ impl ReleasedMirror {
             (Next::Restart, Some(released)) => {
                 self.changes = self.client.changes(workspace, released.cursor).of_known_server();
             }
-            (Next::ReadAgent(_, moved), Some(one)) => {
-                if one.cursor != moved || one.agents.value.len() != 1 {
-                    // More has changed since. The state is of one moment, so that all of it is read.
+            (Next::ReadAgent(moved), Some(one)) => {
+                let fresh = one.agents.value.first().filter(|fresh| fresh.version == moved.version);
+                let Some(fresh) = fresh else {
+                    // The label has moved again, or the agent is gone.
                     self.next = Next::Read;
                     return Ok(false);
-                }
+                };
                 self.confirm();
-                // Only a snapshot that is still held is copied.
-                return Ok(Arc::make_mut(&mut self.released).replace(one));
+                // The content of a version never changes, so that this is the state at the event, whatever has changed
+                // since. Only a snapshot that is still held is copied.
+                return Ok(Arc::make_mut(&mut self.released).replace(fresh, moved.cursor));
             }
             _ => {}
         }

@@ -62,17 +62,14 @@ impl Released {
         found.ok().map(|index| self.by_id[index])
     }
 
-    /// Takes over an agent that was read alone, of which an earlier version is here. Returns whether that is another one.
+    /// Takes over an agent, of which an earlier version is here, at a later position. Returns whether it is another one.
     /// The tag of the list is then unknown.
-    pub(crate) fn replace(&mut self, one: &Self) -> bool {
-        let known = one
-            .agents
-            .value
-            .first()
-            .and_then(|fresh| Some((self.place(&fresh.agent_id)?, fresh)));
-        let Some((place, fresh)) = known else { return false };
-        self.cursor = one.cursor;
+    pub(crate) fn replace(&mut self, fresh: &ReleasedAgent, cursor: Cursor) -> bool {
+        self.cursor = cursor;
         self.agents.tag = Tag::UNKNOWN;
+        let Some(place) = self.place(&fresh.agent_id) else {
+            return false;
+        };
         let agent = &mut self.agents.value[place];
         let is_other = agent != fresh;
         agent.clone_from(fresh);

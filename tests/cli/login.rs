@@ -87,6 +87,18 @@ fn a_login_that_fails_keeps_what_was_there() {
 }
 
 #[test]
+fn a_login_whose_file_cannot_be_written_says_so_and_no_more() {
+    let desk = Desk::open();
+    let url = desk.studio.server.url();
+    let login = desk
+        .bare(&format!("login --url {url}"))
+        .env("HOME", "/proc")
+        .env("XDG_CONFIG_HOME", "/proc");
+    let said = login.stdin(&desk.credential).finish().exited(1);
+    said_by(said, &["was not saved", "AGENTCFG_URL and AGENTCFG_API_KEY"]);
+}
+
+#[test]
 fn a_stored_key_is_never_sent_to_another_server() {
     let desk = Desk::open();
     let url = desk.studio.server.url();

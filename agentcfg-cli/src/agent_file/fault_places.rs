@@ -18,7 +18,7 @@ pub fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn json_value(node: &Node) -> String {
+pub fn json_value(node: &Node) -> String {
     match &node.value {
         Yaml::Scalar { text, is_plain: false } => json_text(text),
         Yaml::Scalar { text, is_plain: true } => match text.as_str() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use agentcfg_core::validate::{Fault, shown};
 
 use super::conflicts::{Markers, UNRESOLVED, conflicts_of_body, first_marker};
-use super::fault_places::{json_object, json_text, place_of, place_of_unknown};
+use super::fault_places::{json_object, json_text, json_value, place_of, place_of_unknown};
 use super::yaml::{self, Entry, Yaml};
 use super::{EXTENSION, FENCE, Fields, Place, Problem};
 use agentcfg_client::model::{AgentId, AgentSpec};
@@ -203,6 +203,16 @@ fn content(
         );
         problems.push(Problem::new(path, *place, message));
     }
+    // An invalid one is among the faults below.
+    let given = entries.iter().find(|entry| entry.key == "agent_id");
+    let given = given.and_then(|entry| serde_json::from_str::<AgentId>(&json_value(&entry.node)).ok());
+    if let (Some(named), Some(given)) = (agent_id, given)
+        && *named != given
+    {
+        let place = place_of("agent_id", &entries).unwrap_or(Place::START);
+        let message = format!("agent_id must be {named}, the name of the file, got {given}");
+        problems.push(Problem::new(path, place, message));
+    }
     // Required fields that are absent are added at the end: their names differ, and their faults have no place in the
     // file.
     let mut more = Vec::new();
@@ -240,11 +250,6 @@ fn content(
             return None;
         }
     };
-    if let Some(named) = agent_id.filter(|named| **named != spec.agent_id) {
-        let place = place_of("agent_id", &entries).unwrap_or(Place::START);
-        let message = format!("agent_id must be {named}, the name of the file, got {}", spec.agent_id);
-        problems.push(Problem::new(path, place, message));
-    }
     Some(spec)
 }
 

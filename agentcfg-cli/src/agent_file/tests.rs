@@ -287,6 +287,11 @@ fn values_that_break_a_rule_are_located_too() {
         problems("---\ndisplay_name: W\n---\na\0b\n"),
         ["writer.md:4:1: persona_prompt must not contain a NUL character"]
     );
+    assert_eq!(
+        problems("---\nagent_id: other\ndisplay_name: W\nroel: x\n---\n").len(),
+        2,
+        "the wrong identifier and the unknown field"
+    );
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Budgets of model calls.
 
 use agentcfg_client::model::{Budget, BudgetAction, BudgetLimit, BudgetPeriod, BudgetScope, UserId};
+use agentcfg_core::validate::{Fault, Invalid};
 
 use super::context::Context;
 use crate::args::{BudgetPlace, Budgets};
-use crate::failure::{Code, Result};
+use crate::failure::{Code, CommandFailure, Result};
 use crate::output::{Output, minute, or_dash};
 use crate::session::parse;
 
@@ -61,10 +62,18 @@ impl Place {
         };
         Ok(Self {
             scope,
-            id: id.map(|id| parse(name, id)).transpose()?,
+            id: id
+                .map(|id| id.parse().map_err(|error| of_option(name, &error)))
+                .transpose()?,
             period: parse("period", &named.period)?,
         })
     }
+}
+
+/// The refusal of a value of an option, which names the option and not the type of its value.
+fn of_option(name: &str, error: &Invalid) -> CommandFailure {
+    let rules: Vec<_> = error.faults().iter().map(Fault::rule).collect();
+    CommandFailure::error(format_args!("--{name} {}", rules.join("; ")))
 }
 
 /// What a budget covers, in words.

@@ -94,11 +94,12 @@ pub async fn run(context: &mut Context, command: Contexts) -> Result<Code> {
                 let workspace = context.named_workspace().map(str::to_owned);
                 login::sign_in(context, url, Origin::CommandLine("--url"), workspace.as_deref()).await?
             };
-            context.output.note(login::signed_in(&stored, &caller, &path));
+            let done = login::signed_in(&stored, &caller, &path);
             // Another command may have changed the file while this one asked for the credential.
             contexts = credentials::read(&path)?;
             contexts.set(&name, stored);
-            credentials::write(&path, &contexts)?;
+            credentials::write(&path, &contexts).map_err(login::not_kept)?;
+            context.output.note(done);
             if contexts.current() != name {
                 context
                     .output

@@ -25,13 +25,21 @@ pub async fn login(context: &mut Context, url: Option<String>) -> Result<Code> {
     let (url, of_url) = server(&contexts, &name, url, variable)?;
     let workspace = context.workspace().map(str::to_owned);
     let (stored, caller) = sign_in(context, url, of_url.clone(), workspace.as_deref()).await?;
-    context.output.note(signed_in(&stored, &caller, &path));
+    let done = signed_in(&stored, &caller, &path);
     // Another command may have changed the file while this one asked for the credential.
     contexts = credentials::read(&path).unwrap_or_default();
     contexts.set(&name, stored);
-    credentials::write(&path, &contexts)?;
+    credentials::write(&path, &contexts).map_err(not_kept)?;
+    context.output.note(done);
     note_variables(context, &of_url);
     Ok(Code::Done)
+}
+
+/// The failure to write the file of a credential that is good.
+pub(super) fn not_kept(failure: CommandFailure) -> CommandFailure {
+    failure.hint(format_args!(
+        "The credential is good and was not saved. Without the file, {URL} and {API_KEY} name server and credential."
+    ))
 }
 
 /// Reads a credential from standard input, and checks it with the server.

@@ -99,10 +99,10 @@ async fn a_mirror_reads_again_only_after_what_may_release_something_else() {
         unavailable(),
         unavailable(),
         unavailable(),
-        // More has changed since the event, so that all is read.
-        released(8, 2),
         released(8, 2),
         stream(&[(8, MOVED), (9, MOVED)]),
+        // The label has moved again since the first event, so that all is read.
+        released(9, 3),
         released(9, 3),
     ])
     .await;
@@ -113,7 +113,7 @@ async fn a_mirror_reads_again_only_after_what_may_release_something_else() {
     let requests = server.requests();
     assert_eq!(requests.len(), 12);
     assert!(requests[0].contains("label=production"));
-    assert!(requests[8].contains("agent_id=writer") && !requests[9].contains("agent_id"));
+    assert!(requests[10].contains("agent_id=writer") && !requests[11].contains("agent_id"));
     assert!(requests[2].contains("if-none-match: \"k3j9x0ab-s1\"\r\n"));
     assert!(requests[3].contains(&format!("after={}", cursor(6))), "{}", requests[3]);
 }

@@ -390,7 +390,9 @@ pub(super) mod tests {
                 allowed_in_window += u32::from(decision.allowed);
                 prop_assert!(allowed_in_window <= limit);
                 prop_assert_eq!(status.remaining, limit - allowed_in_window);
-                prop_assert!((1..=STEADY_MILLIS).contains(&decision.retry_after_millis));
+                let opened = last.map_or(passed, |(_, opened)| opened);
+                let left = (status.reset_unix_millis - now.now.unix_millis()).min(opened + STEADY_MILLIS - passed);
+                prop_assert_eq!(decision.retry_after_millis, left.max(1));
             }
         }
     }
@@ -411,6 +413,40 @@ pub(super) mod tests {
         assert!(next.allowed);
         assert_eq!(next.status.reset_unix_millis, START + STEADY_MILLIS + WINDOW_MILLIS);
         assert!(!window.hit(1, at(STEADY_MILLIS + 1)).allowed);
+    }
+
+    #[test]
+    fn a_window_lasts_a_minute_by_either_clock() {
+        let opened = || {
+            let mut window = Window::default();
+            assert!(window.hit(1, at(0)).allowed);
+            window
+        };
+        assert!(!opened().hit(1, at(59_999)).allowed);
+        assert!(opened().hit(1, at(60_000)).allowed);
+        // The wall clock was set back by an hour, and forward by half a minute.
+        assert!(!opened().hit(1, after_step(60_000, -3_600_000)).allowed);
+        assert!(opened().hit(1, after_step(61_000, -3_600_000)).allowed);
+        assert_eq!(opened().hit(1, after_step(10_000, 30_000)).retry_after_millis, 20_000);
+    }
+
+    #[test]
+    fn a_refusal_says_when_to_come_back() {
+        let mut window = Window::default();
+        let status = RateStatus {
+            limit: 1,
+            remaining: 0,
+            reset_unix_millis: START + WINDOW_MILLIS,
+        };
+        assert!(window.hit(1, at(0)).headers().eq(status.headers()));
+        for (passed, seconds) in [(0, 60), (1, 60), (1000, 59), (58_999, 2), (59_000, 1), (59_999, 1)] {
+            let refused = window.hit(1, at(passed));
+            let expected: Vec<_> = status.headers().into_iter().chain([("retry-after", seconds)]).collect();
+            assert!(refused.headers().eq(expected.clone()), "{passed}");
+            let limited = refused.into_result().unwrap_err();
+            assert_eq!(limited.retry_after_seconds(), seconds, "{passed}");
+            assert!(limited.headers().eq(expected));
+        }
     }
 
     /// How many requests of concurrent threads are allowed.

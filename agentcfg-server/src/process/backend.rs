@@ -76,7 +76,7 @@ impl BackendError {
 
 fn store_hint(error: &OpenError) -> &'static str {
     match error {
-        OpenError::Held => "; stop that process first, or name another directory with --data",
+        OpenError::Held => "; stop that process first, or name another directory with --data or AGENTCFG_DATA",
         OpenError::OtherFormat(_) => "; run that build, nothing was changed",
         OpenError::Damaged(_) => {
             "; restore a backup into a new directory with `agentcfg-server restore`, nothing was changed"

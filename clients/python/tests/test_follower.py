@@ -170,7 +170,7 @@ def test_a_server_that_lags_is_asked_again() -> None:
         released(2, "e-c6"),  # the one agent too
         stream(change("e-c6"), change("e-c7")),
         released(1, "e-c4"),  # as it was before the first answer
-        stream(change("e-c7")),
+        stream(change("e-c6"), change("e-c7")),
         released(3, "e-c7"),
     ).run()
     assert script.steps == [2, 3]
@@ -190,11 +190,12 @@ def test_an_agent_that_alone_has_moved_is_read_alone() -> None:
     assert script.steps == [1, 2] and list(script.holder.snapshot()) == ["b", "a"]
     # The tag is that of no list that was read.
     assert script.holder.etag is None
-    # More has changed when it is read, so that all is read.
-    answers = (both(1, "e-c1"), stream(change("e-c2")), released(2, "e-c3"), both(2, "e-c3"))
-    script = Script(*answers).run()
-    assert script.asked == ["released", "changes+ e-c1", "released a", "released", "changes+ e-c2"]
-    assert script.steps == [1, 2] and script.holder.etag == '"2"'
+    # Something else has changed when it is read, and then the label of this agent too, so that all is read.
+    answers = (released(2, "e-c3"), stream(change("e-c5")), released(3, "e-c6"), both(3, "e-c6"))
+    script = Script(both(1, "e-c1"), stream(change("e-c2")), *answers).run()
+    asked = ["changes+ e-c1", "released a", "changes+ e-c2", "released a", "released", "changes+ e-c5"]
+    assert script.asked == ["released", *asked]
+    assert script.steps == [1, 2, 3] and script.holder.etag == '"3"'
 
 
 def test_a_read_that_fails_loses_no_event() -> None:

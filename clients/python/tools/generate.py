@@ -29,6 +29,8 @@ LEFT_OUT = re.compile(r"^/(api/sessions|api/agents/model-calls/.*|api/workspaces
 IDEMPOTENT = {"reportAgentStatus"}
 # Those that change nothing, though they are no GET.
 READING = {"renderAgentPrompt"}
+# How many seconds the server may ask another service before it answers.
+ASKING = {"testWebhook": 15, "testProviderKey": 15}
 # Headers of requests that are arguments. The others belong to the transport.
 ARGUMENT_HEADERS = {"If-Match", "If-None-Match"}
 # Headers of responses that make an `Answer` of a value.
@@ -266,6 +268,8 @@ def method(document: Schema, path: str, verb: str, operation: Schema, sent: str,
         call.append(f'workspace="{workspace}"')
     if '"wait": wait' in query:
         call.append("patience=wait or 0")
+    if operation["operationId"] in ASKING:
+        call.append(f"patience={ASKING[operation['operationId']]}")
     if operation["operationId"] in IDEMPOTENT:
         call.append("is_idempotent=True")
     if operation["operationId"] in READING:

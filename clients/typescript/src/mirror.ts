@@ -145,8 +145,7 @@ export class Mirror {
     while (!signal.aborted) {
       try {
         await this.#read();
-        backoff.reset();
-        await this.#follow();
+        await this.#follow(backoff);
       } catch (error) {
         if (signal.aborted) break;
         const pause = this.#pause(error, backoff);
@@ -217,8 +216,8 @@ export class Mirror {
     return cursor;
   }
 
-  /** Reads one agent of the state before an event that moved it alone. Tells whether that is the state now. */
-  async #readAgent(agentId: string, event: string): Promise<boolean> {
+  /** Reads an agent that an event has moved alone, for the state at the event. Tells whether it could. */
+  async #readAgent(agentId: string, version: unknown, event: string): Promise<boolean> {
     const { transport, label, cache } = this.options;
     const saved = this.#saved;
     // A cache keeps the text of the whole list, as the server wrote it.
@@ -230,14 +229,15 @@ export class Mirror {
       headers: {},
       signal: this.#closing.signal,
     });
-    const cursor = this.#cursorOf(answer, event);
-    const [one, ...others] = json(answer, "array") as ReleasedAgent[];
-    // More has changed since.
-    if (cursor !== event || one === undefined || others.length > 0) return false;
+    this.#cursorOf(answer, event);
+    const [one] = json(answer, "array") as ReleasedAgent[];
+    // The label has moved again, or the agent is gone.
+    if (one === undefined || one.version !== version) return false;
     if (!isRow(one)) throw new UnreadableAnswerError("the answer is not what agentcfg promises");
     const agents = saved.agents.map((row) => (row.agent_id === agentId ? one : row));
-    // The tag of the list is not known.
-    this.#replace({ ...saved, tag: "", cursor, agents }, "server");
+    // The content of a version never changes, so that this is the state at the event, whatever has changed since. The tag of the
+    // list is not known.
+    this.#replace({ ...saved, tag: "", cursor: event, agents }, "server");
     return true;
   }
 
@@ -245,11 +245,11 @@ export class Mirror {
    * Reads the state after an event: at once, but for a burst, of which each read covers many events. Those that come meanwhile
    * are no news any more after it. An agent that alone has moved is read alone.
    */
-  async #readAfter(event: string, agentId: string | undefined): Promise<void> {
+  async #readAfter(event: string, moved: ReturnType<typeof movedAgent>): Promise<void> {
     const { transport } = this.options;
     const wait = Math.min(this.#nextReadAt - this.#clock.now(), readGapMs(transport.rateLimit, this.#clock));
     if (wait > 0) await this.#clock.sleep(wait, this.#closing.signal);
-    if (wait > 0 || agentId === undefined || !(await this.#readAgent(agentId, event))) await this.#read(event);
+    if (wait > 0 || moved === undefined || !(await this.#readAgent(moved.agentId, moved.version, event))) await this.#read(event);
     this.#nextReadAt = this.#clock.now() + readGapMs(transport.rateLimit, this.#clock);
   }
 
@@ -258,7 +258,7 @@ export class Mirror {
   }
 
   /** Follows the changes until a failure that does not pass by itself. */
-  async #follow(): Promise<void> {
+  async #follow(backoff: Backoff): Promise<void> {
     const { transport } = this.options;
     const after = this.snapshot.cursor;
     let isFirst = false;
@@ -276,6 +276,8 @@ export class Mirror {
     for await (const item of items) {
       if (item.type === "change" && mayChange(item.event, this.snapshot))
         await this.#readAfter(item.cursor, movedAgent(item.event, this.snapshot));
+      // Where a proxy answers in place of the feed, the state is read again and again, with growing delays.
+      if (item.type === "change" || !isFirst) backoff.reset();
       // A bookmark comes after all changes until then, but for the first one of a stream, which only repeats the position.
       if (item.type === "bookmark" && !isFirst) this.#confirm();
       isFirst = false;

@@ -102,9 +102,11 @@ export function mayChange(event: ChangeEvent, snapshot: Snapshot): boolean {
   });
 }
 
-/** The agent of the snapshot that an event moves its label of, if the event does nothing else. @internal */
-export function movedAgent(event: ChangeEvent, snapshot: Snapshot): string | undefined {
-  const paths = Object.keys(event.changes);
-  const [, agentId, label] = (paths.length === 1 && /^agents\/([^/]+)\/labels\/(.+)$/s.exec(paths[0]!)) || [];
-  return agentId !== undefined && label === snapshot.label && snapshot.agents.has(agentId) ? agentId : undefined;
+/** The agent of the snapshot that an event moves its label of, and its version, if the event does nothing else. @internal */
+export function movedAgent(event: ChangeEvent, snapshot: Snapshot): { agentId: string; version: unknown } | undefined {
+  const [first, ...others] = Object.entries(event.changes);
+  if (first === undefined || others.length > 0) return undefined;
+  const [, agentId, label] = /^agents\/([^/]+)\/labels\/(.+)$/s.exec(first[0]) ?? [];
+  if (agentId === undefined || label !== snapshot.label || !snapshot.agents.has(agentId)) return undefined;
+  return { agentId, version: first[1].to };
 }

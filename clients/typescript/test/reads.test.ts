@@ -97,9 +97,12 @@ test("an agent that alone has moved is read alone", async () => {
   const one = await played([both(), stream(moved("e-c2", 1, 2)), released(2, "e-c2"), stream(moved("e-c3", 2, 3))]);
   assert.deepEqual(one.asked, ["released", "changes+ e-c1", "released a", "changes+ e-c2", "released a"]);
   assert.deepEqual([one.versions, [...one.mirror.snapshot.agents.keys()]], [[2], ["b", "a"]]);
-  // More has changed when it is read, so that all is read. A cache keeps the text of the whole list.
-  const more = await played([both(), stream(moved("e-c2", 1, 2)), released(2, "e-c3"), released(2, "e-c3")]);
-  assert.deepEqual(more.asked, ["released", "changes+ e-c1", "released a", "released", "changes+ e-c2"]);
+  // Something else has changed when it is read, and then the label of this agent too, so that all is read.
+  const again = [stream(moved("e-c5", 2, 3)), released(4, "e-c6"), released(4, "e-c6")];
+  const more = await played([both(), stream(moved("e-c2", 1, 2)), released(2, "e-c3"), ...again]);
+  const asked = ["changes+ e-c1", "released a", "changes+ e-c2", "released a", "released", "changes+ e-c5"];
+  assert.deepEqual(more.asked, ["released", ...asked]);
+  // A cache keeps the text of the whole list.
   const kept = await played([both(), stream(moved("e-c2", 1, 2)), released(2, "e-c2")], {
     load: () => Promise.resolve(undefined),
     save: () => Promise.resolve(),
@@ -192,6 +195,15 @@ test("a label that comes back to its version is no step", async () => {
     released(1, "e-c3", {}, "later"),
   ]);
   assert.deepEqual([versions, mirror.snapshot.agents.get("a")?.updated_at], [[], "later"]);
+});
+
+test("a proxy that answers in place of the feed is asked with growing delays", async () => {
+  const page = () => new Response("<html>", { status: 403, headers: { "content-type": "text/html" } });
+  const cycle = () => [page(), released(1, "e-c1")];
+  const { clock, asked } = await played([released(1, "e-c1"), ...cycle(), ...cycle(), ...cycle(), ...cycle()]);
+  assert.deepEqual(asked.slice(0, 4), ["released", "changes+ e-c1", "released", "changes+ e-c1"]);
+  const [first, , , last] = clock.slept;
+  assert.ok(last! >= 8 * first!, `the delays are ${clock.slept.join(", ")}`);
 });
 
 test("the first event of a stream confirms nothing", async () => {

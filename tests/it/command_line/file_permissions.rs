@@ -227,7 +227,7 @@ fn a_path_in_a_directory_of_another_user_is_named_with_a_remedy() {
     dir_of_user
         .run(&["backup", "--data", "data", "--out", shut])
         .failed_with(&["cannot write", shut, "name another file with --out"]);
-    let said = ["shut", "permission denied", "name another with --data"];
+    let said = ["shut", "permission denied", "name another with --data or AGENTCFG_DATA"];
     dir_of_user
         .run(&["token", "--user", "ada", "--data", shut])
         .failed_with(&said);

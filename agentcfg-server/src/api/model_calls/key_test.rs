@@ -20,7 +20,7 @@ use crate::outbound::OutboundError;
 /// The longest list of models that is read.
 const MAX_BYTES: usize = 4 << 20;
 /// How long the provider is waited for.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The greatest length of what a provider says, in characters.
 const MAX_MESSAGE: usize = 500;
 

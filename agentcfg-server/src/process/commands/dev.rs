@@ -38,11 +38,9 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
         let agent = free_name(server.service(), &workspace).await?;
         let login = login(&server).await?;
         let config = server.config().clone();
-        let data = server
-            .dir()
-            .map_or_else(|| "the database".into(), |dir| dir.path().to_owned());
+        let dir = server.dir().map(|dir| dir.path().to_owned());
         let ready = move |address: SocketAddr| {
-            let data = std::fs::canonicalize(&data).unwrap_or(data).display().to_string();
+            let data = dir.map(|dir| std::fs::canonicalize(&dir).unwrap_or(dir).display().to_string());
             let base = format!("{}://{address}", config.scheme());
             let link = login.map(|code| config.login_link(address, &code));
             let text = welcome(
@@ -51,7 +49,7 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
                 key.as_deref(),
                 &token,
                 link.as_deref(),
-                &data,
+                data.as_deref(),
             );
             if let Err(error) = print(&text) {
                 let lost = match key {
@@ -117,8 +115,11 @@ fn welcome(
     key: Option<&str>,
     token: &str,
     link: Option<&str>,
-    data: &str,
+    data: Option<&str>,
 ) -> String {
+    // With a database, the settings name it for the other commands too.
+    let of_data = data.map_or_else(String::new, |data| format!(" --data {data}"));
+    let data = data.unwrap_or("the database");
     let dashboard = link.map_or_else(String::new, |link| {
         format!("Dashboard        {link}\n                 the link signs {USER} in once, within 5 minutes\n")
     });
@@ -138,7 +139,7 @@ fn welcome(
 Workspace        {id} ({name}, plan {plan})
 API key          {key}
 Session token    {token}
-                 user {USER}, good for one hour; the next with: {program} token --user {USER} --data {data}
+                 user {USER}, good for one hour; the next with: {program} token --user {USER}{of_data}
 {dashboard}
 # list the agents
 curl '{configs}?workspace_id={id}' {auth}

@@ -20,7 +20,7 @@ pub enum DataDirError {
         path: PathBuf,
     },
     /// The system denies access.
-    #[error("cannot {doing} {}: permission denied; run as the owner of the data directory, or name another with --data", .path.display())]
+    #[error("cannot {doing} {}: permission denied; run as the owner of the data directory, or name another with --data or AGENTCFG_DATA", .path.display())]
     Denied {
         /// The attempted operation.
         doing: &'static str,
@@ -28,7 +28,7 @@ pub enum DataDirError {
         path: PathBuf,
     },
     /// The file system takes no writes.
-    #[error("cannot {doing} {}: the file system is read-only; name a writable directory with --data", .path.display())]
+    #[error("cannot {doing} {}: the file system is read-only; name a writable directory with --data or AGENTCFG_DATA", .path.display())]
     ReadOnly {
         /// The attempted operation.
         doing: &'static str,
@@ -36,7 +36,7 @@ pub enum DataDirError {
         path: PathBuf,
     },
     /// The disk or the quota is used up.
-    #[error("cannot {doing} {}: no space left; free some, or name another directory with --data", .path.display())]
+    #[error("cannot {doing} {}: no space left; free some, or name another directory with --data or AGENTCFG_DATA", .path.display())]
     Full {
         /// The attempted operation.
         doing: &'static str,
@@ -44,7 +44,7 @@ pub enum DataDirError {
         path: PathBuf,
     },
     /// Another process has locked the directory.
-    #[error("{} is in use by {holder}; stop it first, or name another directory with --data", .path.display())]
+    #[error("{} is in use by {holder}; stop it first, or name another directory with --data or AGENTCFG_DATA", .path.display())]
     Locked {
         /// The directory.
         path: PathBuf,
@@ -88,7 +88,7 @@ pub enum DataDirError {
         key: &'static str,
     },
     /// A command would replace a store.
-    #[error("{} already has a store, which is left as it is; name an empty directory with --data", .path.display())]
+    #[error("{} already has a store, which is left as it is; name an empty directory with --data or AGENTCFG_DATA", .path.display())]
     HasStore {
         /// The directory.
         path: PathBuf,

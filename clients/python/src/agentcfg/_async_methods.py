@@ -915,6 +915,7 @@ class AsyncMethods:
                 read_object,
                 query={"workspace_id": workspace_id, "provider": provider},
                 workspace="required",
+                patience=15,
             )
         )
 
@@ -1126,7 +1127,9 @@ class AsyncMethods:
 
         Needs the permission `webhooks:manage`.
         """
-        return await self.send(Call("POST", "/api/webhooks/test", read_object, query={"webhook_id": webhook_id}))
+        return await self.send(
+            Call("POST", "/api/webhooks/test", read_object, query={"webhook_id": webhook_id}, patience=15)
+        )
 
     async def replay_webhook(self, webhook_id: str, body: types.WebhookReplay) -> types.Webhook:
         """Send events again.

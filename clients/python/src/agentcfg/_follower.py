@@ -87,11 +87,13 @@ def may_release(event: Mapping[str, Any], label: str) -> bool:
     return False
 
 
-def moved_agent(event: types.ChangeEvent, label: str) -> str | None:
-    """Return the agent that an event moves the label of, if it does nothing else."""
-    changes = list(event["changes"])
-    found = _MOVED_LABEL.fullmatch(changes[0]) if len(changes) == 1 else None
-    return found[1] if found and found[2] == label else None
+def moved_agent(event: types.ChangeEvent, label: str) -> tuple[str, int] | None:
+    """Return the agent that an event moves the label of and its version, if it does nothing else."""
+    changes = list(event["changes"].items())
+    if len(changes) != 1:
+        return None
+    found, version = _MOVED_LABEL.fullmatch(changes[0][0]), changes[0][1]["to"]
+    return (found[1], version) if found and found[2] == label and isinstance(version, int) else None
 
 
 def decoded(event: Event) -> types.ChangeEvent:
@@ -194,7 +196,7 @@ class Follower:
 
     # The list.
 
-    async def _read_after(self, event: Position, agent_id: str | None = None) -> None:
+    async def _read_after(self, event: Position, moved: tuple[str, int] | None = None) -> None:
         """Read what is released after an event: at once, but for a burst, of which each read covers many events.
 
         Those that come meanwhile are no news any more after it. An agent that alone has moved is read alone.
@@ -202,7 +204,7 @@ class Follower:
         wait = self._next_read - self._clock.monotonic()
         if wait > 0:
             await self._clock.wait(wait)
-        if wait > 0 or agent_id is None or not await self._read_agent(agent_id, event):
+        if wait > 0 or moved is None or not await self._read_agent(*moved, event):
             await self._read(event)
         self._next_read = self._clock.monotonic() + read_gap(self._client.rate_limit, self._clock)
 
@@ -228,19 +230,19 @@ class Follower:
         await self._save()
         return cursor
 
-    async def _read_agent(self, agent_id: str, event: Position) -> bool:
-        """Read one agent of the state before an event that moved it alone. Returns whether that is the state now."""
+    async def _read_agent(self, agent_id: str, version: int, event: Position) -> bool:
+        """Read an agent that an event has moved alone, and publish the state at the event. Returns whether it could."""
         saved, holder = self._saved, self._holder
         if saved is None or self._loaded is not None or agent_id not in holder.snapshot():
             return False
         found = await self._client.list_released_agents(label=holder.label, agent_id=agent_id)
-        cursor = cursor_of(found)
-        self._check_position(cursor, event)
-        if cursor != event.cursor or len(found.value) != 1:
-            return False  # more has changed since
-        one = found.value[0]
+        self._check_position(cursor_of(found), event)
+        one = found.value[0] if found.value else None
+        if one is None or one["version"] != version:
+            return False  # the label has moved again, or the agent is gone
         agents = [one if row["agent_id"] == agent_id else row for row in saved.agents]
         snapshot = self._made(lambda: Snapshot(holder.label, {**holder.snapshot(), agent_id: Agent.of(one)}))
+        # The content of a version never changes, so that this is the state at the event, whatever has changed since.
         # The tag of the list is not known.
         self._publish(snapshot, agents, None, event.cursor)
         await self._save()
@@ -354,8 +356,8 @@ class Follower:
             elif event.name == "gone":
                 raise Gone("the position in the change feed is gone")
         if news:
-            agent_id = moved_agent(news[0], self._holder.label) if len(news) == 1 else None
-            await self._read_after(Position.of(news[-1]["cursor"]), agent_id)
+            moved = moved_agent(news[0], self._holder.label) if len(news) == 1 else None
+            await self._read_after(Position.of(news[-1]["cursor"]), moved)
         for event in events:
             if event.id is not None:
                 self._after = event.id

@@ -913,6 +913,7 @@ class SyncMethods:
                 read_object,
                 query={"workspace_id": workspace_id, "provider": provider},
                 workspace="required",
+                patience=15,
             )
         )
 
@@ -1124,7 +1125,7 @@ class SyncMethods:
 
         Needs the permission `webhooks:manage`.
         """
-        return self.send(Call("POST", "/api/webhooks/test", read_object, query={"webhook_id": webhook_id}))
+        return self.send(Call("POST", "/api/webhooks/test", read_object, query={"webhook_id": webhook_id}, patience=15))
 
     def replay_webhook(self, webhook_id: str, body: types.WebhookReplay) -> types.Webhook:
         """Send events again.

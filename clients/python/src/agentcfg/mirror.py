@@ -399,7 +399,8 @@ class AsyncAgentCfg(Mirror):
                 line.close()
             for client in (self._client, self._reporter):
                 if client is not None:
-                    await client.close()
+                    with suppress(RuntimeError):  # the loop of its connections has ended
+                        await client.close()
 
     @property
     def client(self) -> AsyncClient:

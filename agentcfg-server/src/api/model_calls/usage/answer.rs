@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use agentcfg_core::model::TokenUsage;
-use flate2::write::GzDecoder;
+use flate2::write::MultiGzDecoder;
 use hyper::header::{self, HeaderMap, HeaderValue};
 
 use super::finder::{Finder, Place};
@@ -24,7 +24,7 @@ pub struct AnswerScanner {
 #[allow(clippy::large_enum_variant, reason = "a call has one, and most are plain")]
 enum Coded {
     Plain(Text),
-    Gzip(Box<GzDecoder<Text>>),
+    Gzip(Box<MultiGzDecoder<Text>>),
     /// One that is not read here, or a text that was broken.
     Unknown,
 }
@@ -83,7 +83,7 @@ impl AnswerScanner {
         };
         let coding = headers.get(header::CONTENT_ENCODING);
         let text = match coding.map(|coding| coding.as_bytes().to_ascii_lowercase()).as_deref() {
-            Some(b"gzip" | b"x-gzip") => Coded::Gzip(Box::new(GzDecoder::new(text))),
+            Some(b"gzip" | b"x-gzip") => Coded::Gzip(Box::new(MultiGzDecoder::new(text))),
             Some(_) if !coding.is_none_or(is_identity) => Coded::Unknown,
             _ => Coded::Plain(text),
         };
@@ -312,7 +312,14 @@ mod tests {
         )
         .unwrap();
         let body = encoder.finish().unwrap();
+        // A gzip text may have several members (RFC 1952).
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(b" \n").unwrap();
+        let mut members = encoder.finish().unwrap();
+        members.extend(&body);
         let gzip = ("content-encoding", "gzip");
+        let scanner = scanned(UsagePath::ChatCompletions, &[JSON, gzip], &members, 9);
+        assert_eq!(scanner.usage(4, 4), (used(7, 3), false));
         for piece in [1, 100, 100_000] {
             let scanner = scanned(UsagePath::ChatCompletions, &[JSON, gzip], &body, piece);
             assert_eq!(scanner.usage(4, 4), (used(7, 3), false));

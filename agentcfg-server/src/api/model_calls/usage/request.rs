@@ -129,12 +129,12 @@ impl MeteredBody {
             // A client that writes weights gets the answer plain.
             codings.any(|coding| coding.eq_ignore_ascii_case(b"gzip"))
         });
-        headers.remove(header::ACCEPT_ENCODING);
+        let was_there = headers.remove(header::ACCEPT_ENCODING).is_some();
         // Without the field a server may choose any coding.
-        let coding = match (self.asks_for_usage, takes_gzip) {
-            (true, _) => "identity",
-            (false, true) => "gzip",
-            (false, false) => return,
+        let coding = match (self.asks_for_usage, takes_gzip, was_there) {
+            (false, false, false) => return,
+            (false, true, _) => "gzip",
+            _ => "identity",
         };
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(coding));
     }
@@ -221,6 +221,26 @@ mod tests {
                 "{body}"
             );
             assert!(serde_json::from_str::<serde_json::Value>(expected).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_provider_answers_in_a_coding_that_is_read_and_that_the_caller_takes() {
+        for (accepted, expected) in [
+            (None, None),
+            (Some("gzip, br"), Some("gzip")),
+            (Some("br"), Some("identity")),
+            (Some("identity"), Some("identity")),
+        ] {
+            let body = Bytes::from_static(b"{}");
+            let metered = MeteredBody::read(Some(UsagePath::ChatCompletions), body).unwrap();
+            let mut headers = HeaderMap::new();
+            headers.extend(accepted.map(|value| (header::ACCEPT_ENCODING, HeaderValue::from_static(value))));
+            metered.limit_codings(&mut headers);
+            let sent = headers
+                .get(header::ACCEPT_ENCODING)
+                .map(|value| value.to_str().unwrap());
+            assert_eq!(sent, expected, "{accepted:?}");
         }
     }
 
