@@ -207,3 +207,16 @@ def test_agents_and_snapshots_are_values() -> None:
     assert len({snapshot["a"], other["a"]}) == 1
     for copied in (copy.deepcopy(snapshot), pickle.loads(pickle.dumps(snapshot))):
         assert copied == snapshot and copied.label == "production"
+
+
+def test_a_mirror_is_closed_after_the_loop_that_used_it(studio: Studio) -> None:
+    studio.agent("a")
+    cfg = AsyncAgentCfg(studio.server.url, studio.key())
+
+    async def use() -> None:
+        await cfg.wait_ready()
+        await cfg.client.who_am_i()
+
+    asyncio.run(use())
+    asyncio.run(cfg.close())
+    assert cfg.agent("a").version == 1
