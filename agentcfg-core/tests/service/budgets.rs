@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use agentcfg_core::Settings;
-use agentcfg_core::model::{AuditFilter, BudgetPeriod, BudgetScope, UserId};
+use agentcfg_core::model::{AuditFilter, BudgetPeriod, BudgetScope, Scope, UserId};
 use agentcfg_core::service::OutputCap;
 use agentcfg_core::store::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Store, StoreError, Write};
 
@@ -116,6 +116,40 @@ async fn a_budget_whose_report_is_held_up_does_not_hold_up_the_others() {
             .unwrap();
         assert_eq!(editor.spent_usd.nanos(), round * 3_500_000, "round {round}");
     }
+}
+
+/// A call of a user is covered by the budget of its agent and by that of the user. Calls of others use what the first one has
+/// while the second one is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_one_budget_holds_nothing_of_another() {
+    let world = World::new();
+    let (other, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    let (_, by_key) = world.key_caller(workspace, "ada", Scope::Write).await;
+    let mut ids = Vec::new();
+    for (scope, id, usd) in [(BudgetScope::Agent, "writer", "0.007"), (BudgetScope::User, "ada", "1")] {
+        let id: UserId = id.parse().unwrap();
+        let made = other.set_budget(&ada, workspace, scope, Some(&id), BudgetPeriod::Total, limit(usd));
+        ids.push(made.await.unwrap().id.simple().to_string());
+    }
+    let of_user = ids[1].clone();
+    let freezes = move |key: &Key| key.kind() == Kind::BudgetAccount && key.item().starts_with(&of_user);
+    let service = service_on(&world, &Frozen::behind(&world.store, freezes));
+    let output = (100, OutputCap::Given(100));
+    let waiting = {
+        let service = service.clone();
+        tokio::spawn(async move { begin(&service, &ada, "writer", MODEL, output).await.map(drop) })
+    };
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert!(!waiting.is_finished());
+    let mut open = Vec::new();
+    for call in 1..=2 {
+        let (meter, cap) = begin(&service, &by_key, "writer", MODEL, output).await.unwrap();
+        assert_eq!(cap, Some(100), "call {call} of the two that the budget pays for");
+        open.push(meter);
+    }
+    assert!(begin(&service, &by_key, "writer", MODEL, output).await.is_err());
+    waiting.abort();
 }
 
 /// A store in which another server has changed the account of a budget before each of the first commits of a decision.

@@ -78,6 +78,17 @@ impl Reservation {
         self.parts.push(part);
     }
 
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Gives back what is reserved.
+    pub(super) fn give_back(&mut self) {
+        for part in std::mem::take(&mut self.parts) {
+            self.end(&part, 0);
+        }
+    }
+
     /// Gives back what is more than this amount.
     pub(super) fn shrink(&mut self, amount: u64) {
         for part in &mut self.parts {
@@ -111,9 +122,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        for part in std::mem::take(&mut self.parts) {
-            self.end(&part, 0);
-        }
+        self.give_back();
     }
 }
 

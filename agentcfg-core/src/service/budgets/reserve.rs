@@ -19,6 +19,8 @@ use crate::service::records::StoredBudget;
 
 /// How often a call that waits for other processes to give back reads the account again, every [`PAUSE`].
 const PATIENCE: usize = 60;
+/// After so many waits for a budget a call holds what it has of the others.
+const HOLDS_AFTER: usize = 8;
 /// How often a call takes again what another call of its process has reserved first.
 const OVERTAKEN: usize = 100;
 /// The output tokens of a model whose greatest number is not known, where the call names no cap.
@@ -206,20 +208,10 @@ impl AgentCfg {
             .max();
         let mut amount = dearest.unwrap_or_default();
         let least = own.cost(bound, own.cap.min(LEAST_OUTPUT_TOKENS)).min(amount);
-        let now = self.now();
-        let mut is_capped = false;
-        for budget in &covering {
-            let slice = budget.at(now);
-            let Some(granted) = self.reserve_of(&slice, amount, least, !bound.is_fallback).await? else {
-                if budget.refuses() {
-                    return Err(exceeded(&budget.stored, now));
-                }
-                continue;
-            };
-            reservation.push(Part { slice, amount: granted });
-            amount = granted;
-            is_capped |= budget.refuses();
-        }
+        let is_noted = !bound.is_fallback;
+        let is_capped = self
+            .reserve_of_all(&covering, &mut reservation, (&mut amount, least), is_noted)
+            .await?;
         if is_capped && own.has_output {
             let cap = own.cap_for(bound, amount);
             reservation.output_cap = Some(cap);
@@ -229,6 +221,55 @@ impl AgentCfg {
         }
         reservation.shrink(amount);
         Ok(Some(reservation))
+    }
+
+    /// Reserves an amount of each of these budgets, or what the one with the smallest rest pays for if that is at least
+    /// `least`. Returns whether one of them limits the call.
+    ///
+    /// While one is waited for, nothing is held of the others: a call that is refused at last would refuse others
+    /// meanwhile.
+    async fn reserve_of_all(
+        &self,
+        covering: &[Arc<KnownBudget>],
+        reservation: &mut Reservation,
+        (amount, least): (&mut u64, u64),
+        is_noted: bool,
+    ) -> Result<bool, Error> {
+        let now = self.now();
+        let mut open: Vec<_> = covering.iter().map(|budget| (budget, budget.at(now))).collect();
+        let mut waits = 0;
+        loop {
+            let steady = self.inner.clock.steady_millis();
+            while let Some((_, slice)) = open.get(reservation.parts().len()) {
+                if *amount > 0 && !slice.lock().reserve(*amount, steady) {
+                    break;
+                }
+                let (slice, amount) = (Arc::clone(slice), *amount);
+                reservation.push(Part { slice, amount });
+            }
+            let lacking = reservation.parts().len();
+            let Some((budget, slice)) = open.get(lacking) else {
+                return Ok(open.iter().any(|(budget, _)| budget.refuses()));
+            };
+            let holds = waits >= HOLDS_AFTER || open.len() == 1;
+            if !holds {
+                reservation.give_back();
+            }
+            let slice = Arc::clone(slice);
+            match self.reserve_of(&slice, *amount, least, is_noted).await? {
+                None if budget.refuses() => return Err(exceeded(&budget.stored, now)),
+                None => drop(open.remove(lacking)),
+                Some(granted) => {
+                    *amount = granted;
+                    reservation.push(Part { slice, amount: granted });
+                    // What was taken from the account is with this process now, and is reserved again with all others.
+                    if !holds {
+                        reservation.give_back();
+                    }
+                }
+            }
+            waits += 1;
+        }
     }
 
     /// Reserves an amount of a budget, or the rest if that is at least `least`; `None` where the budget does not pay
