@@ -17,7 +17,12 @@ pub struct AnswerScanner {
     text: Coded,
     /// Whether the answer is a stream of events.
     pub is_stream: bool,
+    /// The bytes that came after the last report.
+    after_report: usize,
 }
+
+/// The most bytes of a stream after its last report: the end of its events, and comments.
+const AFTER_LAST_REPORT: usize = 1024;
 
 /// The coding of an answer.
 #[derive(Debug)]
@@ -87,11 +92,25 @@ impl AnswerScanner {
             Some(_) if !coding.is_none_or(is_identity) => Coded::Unknown,
             _ => Coded::Plain(text),
         };
-        Self { path, text, is_stream }
+        Self {
+            path,
+            text,
+            is_stream,
+            after_report: 0,
+        }
     }
 
     /// Reads on.
     pub fn read(&mut self, bytes: &[u8]) {
+        let before = self.reported();
+        self.read_on(bytes);
+        match self.reported() == before {
+            true => self.after_report += bytes.len(),
+            false => self.after_report = 0,
+        }
+    }
+
+    fn read_on(&mut self, bytes: &[u8]) {
         let is_broken = match &mut self.text {
             Coded::Plain(text) => {
                 text.read(bytes);
@@ -141,6 +160,21 @@ impl AnswerScanner {
         }
         usage.output = estimate.output;
         usage.reasoning = 0;
+        (usage, true)
+    }
+}
+
+impl AnswerScanner {
+    /// As [`Self::usage`], of an answer that was cut. Some providers report in the chunks of a stream what they have made so
+    /// far: where more has come since, the output is estimated.
+    pub fn usage_of_cut(&self, sent: u64, received: u64) -> (TokenUsage, bool) {
+        let (mut usage, is_estimated) = self.usage(sent, received);
+        let is_of_chunks = self.is_stream && self.path == UsagePath::ChatCompletions;
+        if is_estimated || !is_of_chunks || self.after_report <= AFTER_LAST_REPORT {
+            return (usage, is_estimated);
+        }
+        let (estimate, _) = self.path.estimate(sent, received);
+        usage.output = usage.output.max(estimate.output);
         (usage, true)
     }
 }
@@ -333,6 +367,25 @@ mod tests {
                 3,
             );
             assert_eq!(scanner.usage(9, 5), (used(3, 2), true));
+        }
+    }
+
+    #[test]
+    fn a_stream_that_is_cut_after_an_early_report_is_estimated() {
+        let chunk = |usage: &str| format!("data: {{\"choices\":[{{\"delta\":{{}}}}]{usage}}}\n\n");
+        let report = |output: u64| format!(",\"usage\":{{\"prompt_tokens\":7,\"completion_tokens\":{output}}}");
+        let content = chunk(&format!(",\"x\":\"{}\"", "y".repeat(2000)));
+        for (text, expected) in [
+            (chunk(&report(1)) + &content, (used(7, 520), true)),
+            (
+                content.clone() + &chunk(&report(900)) + "data: [DONE]\n\n",
+                (used(7, 900), false),
+            ),
+            (chunk(&report(900)) + &content, (used(7, 900), true)),
+        ] {
+            let scanner = scanned(UsagePath::ChatCompletions, &[EVENTS], text.as_bytes(), 50);
+            assert_eq!(scanner.usage_of_cut(4, 2080), expected, "{text}");
+            assert!(!scanner.usage(4, 2080).1, "one that ends has reported");
         }
     }
 

@@ -43,6 +43,8 @@ pub struct MeteredCall {
     /// and has not refused it.
     pub may_be_bought: bool,
     scanner: Option<AnswerScanner>,
+    /// Whether the answer has not come to its end.
+    is_cut: bool,
     /// The most output tokens that are bought after the answer.
     output_after: Option<u64>,
     /// The span of the attempt, if it is traced.
@@ -136,6 +138,7 @@ impl Metering<'_> {
             status: CALLER_LEFT,
             may_be_bought: false,
             scanner: None,
+            is_cut: true,
             output_after: sent.output_after_the_answer(),
             trace: trace(),
         }
@@ -201,6 +204,7 @@ impl Drop for MeteredCall {
     fn drop(&mut self) {
         let Some(meter) = self.meter.take() else { return };
         let mut used = match (&self.scanner, self.path) {
+            (Some(scanner), _) if self.is_cut => Some(scanner.usage_of_cut(self.sent, self.received)),
             (Some(scanner), _) => Some(scanner.usage(self.sent, self.received)),
             (None, Some(path)) if self.may_be_bought => Some(path.estimate(self.sent, self.received)),
             _ => None,
@@ -236,6 +240,7 @@ impl<B> Measured<B> {
     /// The answer has ended, or broken off in this way.
     fn end(&mut self, error: Option<&'static str>) {
         let Some(mut call) = self.call.take() else { return };
+        call.is_cut = error.is_some();
         if let Some(trace) = &mut call.trace {
             (trace.is_whole, trace.error) = (true, error);
         }
@@ -268,6 +273,7 @@ impl<B: Body<Data = Bytes, Error = BrokenAnswer> + Unpin> Body for Measured<B> {
                     let Self { body, call, .. } = &mut *self;
                     if let Some(call) = call {
                         call.received += data.len() as u64;
+                        call.is_cut = !body.is_end_stream();
                         if let Some(trace) = &mut call.trace {
                             trace.is_whole = body.is_end_stream();
                         }
