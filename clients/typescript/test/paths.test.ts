@@ -141,6 +141,8 @@ test("a process that is behind leaves the cache of another one", async () => {
     const cache = await cacheFile();
     const cfg = await open([released(8, own)], { cache });
     await cfg.ready();
+    // The first write is over before another process writes.
+    while (!(await readFile(cache, "utf8").catch(() => "")).includes(own)) await new Promise((resolve) => setImmediate(resolve));
     await writeFile(cache, present === undefined ? "{" : saved(9, present));
     await cfg.close();
     assert.equal((JSON.parse(await readFile(cache, "utf8")) as { cursor: string }).cursor, kept);
