@@ -335,8 +335,9 @@ impl ReleasedMirror {
                 read.await.map(Some)
             }
             // The answer tells from where the feed leads on, so it is needed even if it is the same.
-            Next::Restart => self.client.released(workspace, label).await.map(Some),
-            _ if known == Tag::UNKNOWN => self.client.released(workspace, label).await.map(Some),
+            next if *next == Next::Restart || known == Tag::UNKNOWN => {
+                self.client.released(workspace, label).await.map(Some)
+            }
             _ => self.client.released_if_changed(workspace, label, known).await,
         };
         let found = match found {
@@ -354,7 +355,10 @@ impl ReleasedMirror {
                 self.changes = self.client.changes(workspace, released.cursor).of_known_server();
             }
             (Next::ReadAgent(moved), Some(one)) => {
-                let fresh = one.agents.value.first().filter(|fresh| fresh.version == moved.version);
+                // A store that was restored gives numbers of versions again.
+                let is_of_event = one.cursor.epoch() == moved.cursor.epoch();
+                let fresh = one.agents.value.first();
+                let fresh = fresh.filter(|fresh| is_of_event && fresh.version == moved.version);
                 let Some(fresh) = fresh else {
                     // The label has moved again, or the agent is gone.
                     self.next = Next::Read;

@@ -196,6 +196,9 @@ def test_an_agent_that_alone_has_moved_is_read_alone() -> None:
     asked = ["changes+ e-c1", "released a", "changes+ e-c2", "released a", "released", "changes+ e-c5"]
     assert script.asked == ["released", *asked]
     assert script.steps == [1, 2, 3] and script.holder.etag == '"3"'
+    # The store was restored, and has another version of this number.
+    script = Script(both(1, "e-c1"), stream(change("e-c2")), released(2, "f-c2"), both(2, "f-c2")).run()
+    assert script.asked == ["released", "changes+ e-c1", "released a", "released", "changes+ e-c2"]
 
 
 def test_a_read_that_fails_loses_no_event() -> None:

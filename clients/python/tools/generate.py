@@ -30,7 +30,7 @@ IDEMPOTENT = {"reportAgentStatus"}
 # Those that change nothing, though they are no GET.
 READING = {"renderAgentPrompt"}
 # How many seconds the server may ask another service before it answers.
-ASKING = {"testWebhook": 15, "testProviderKey": 15}
+ASKING = {"testWebhook": 15}
 # Headers of requests that are arguments. The others belong to the transport.
 ARGUMENT_HEADERS = {"If-Match", "If-None-Match"}
 # Headers of responses that make an `Answer` of a value.

@@ -229,7 +229,9 @@ export class Mirror {
       headers: {},
       signal: this.#closing.signal,
     });
-    this.#cursorOf(answer, event);
+    const cursor = this.#cursorOf(answer, event);
+    // A store that was restored gives numbers of versions again.
+    if (cursor !== event && !isBefore(event, cursor)) return false;
     const [one] = json(answer, "array") as ReleasedAgent[];
     // The label has moved again, or the agent is gone.
     if (one === undefined || one.version !== version) return false;

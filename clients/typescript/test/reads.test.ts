@@ -102,6 +102,9 @@ test("an agent that alone has moved is read alone", async () => {
   const more = await played([both(), stream(moved("e-c2", 1, 2)), released(2, "e-c3"), ...again]);
   const asked = ["changes+ e-c1", "released a", "changes+ e-c2", "released a", "released", "changes+ e-c5"];
   assert.deepEqual(more.asked, ["released", ...asked]);
+  // The store was restored, and has another version of this number.
+  const restored = await played([both(), stream(moved("e-c2", 1, 2)), released(2, "f-c2"), released(2, "f-c2")]);
+  assert.deepEqual(restored.asked, ["released", "changes+ e-c1", "released a", "released", "changes+ e-c2"]);
   // A cache keeps the text of the whole list.
   const kept = await played([both(), stream(moved("e-c2", 1, 2)), released(2, "e-c2")], {
     load: () => Promise.resolve(undefined),

@@ -17,6 +17,15 @@ fn read_dir(word: &str, files: &[(&str, &str)], root: &str) -> (tempfile::TempDi
     (dir, ids, reading)
 }
 
+/// The names of the files that were skipped.
+fn skipped(reading: &Reading) -> Vec<&std::ffi::OsStr> {
+    reading
+        .skipped
+        .iter()
+        .map(|one| one.file.file_name().unwrap())
+        .collect()
+}
+
 const AGENT: &str = "---\nname: one\ndescription: d\n---\nx\n";
 
 #[test]
@@ -69,12 +78,7 @@ fn a_directory_that_is_left_out_is_told() {
     ];
     let (_, ids, reading) = read_dir("claude-code", &files, "");
     assert_eq!(ids, ["one"]);
-    let skipped: Vec<_> = reading
-        .skipped
-        .iter()
-        .map(|one| one.file.file_name().unwrap())
-        .collect();
-    assert_eq!(skipped, ["node_modules", "target"]);
+    assert_eq!(skipped(&reading), ["node_modules", "target"]);
 }
 
 #[test]
@@ -103,12 +107,7 @@ fn what_cannot_be_parsed_is_skipped_when_it_can_have_no_agents() {
     ];
     let (dir, ids, reading) = read_dir("crewai", &files, "");
     assert_eq!(ids, ["one"]);
-    let skipped: Vec<_> = reading
-        .skipped
-        .iter()
-        .map(|one| one.file.file_name().unwrap())
-        .collect();
-    assert_eq!(skipped, ["deployment.yaml", "tsconfig.json"], "{reading:?}");
+    assert_eq!(skipped(&reading), ["deployment.yaml", "tsconfig.json"], "{reading:?}");
     assert!(reading.skipped[0].reason.starts_with("line 1: "), "{reading:?}");
     assert_eq!(reading.problems.len(), 1, "{reading:?}");
     assert!(reading.problems[0].file.ends_with("more/agents.yaml"), "{reading:?}");

@@ -915,7 +915,6 @@ class AsyncMethods:
                 read_object,
                 query={"workspace_id": workspace_id, "provider": provider},
                 workspace="required",
-                patience=15,
             )
         )
 

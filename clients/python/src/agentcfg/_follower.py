@@ -236,10 +236,13 @@ class Follower:
         if saved is None or self._loaded is not None or agent_id not in holder.snapshot():
             return False
         found = await self._client.list_released_agents(label=holder.label, agent_id=agent_id)
-        self._check_position(cursor_of(found), event)
+        cursor = cursor_of(found)
+        self._check_position(cursor, event)
         one = found.value[0] if found.value else None
         if one is None or one["version"] != version:
             return False  # the label has moved again, or the agent is gone
+        if Position.of(cursor).epoch != event.epoch:
+            return False  # a store that was restored gives numbers of versions again
         agents = [one if row["agent_id"] == agent_id else row for row in saved.agents]
         snapshot = self._made(lambda: Snapshot(holder.label, {**holder.snapshot(), agent_id: Agent.of(one)}))
         # The content of a version never changes, so that this is the state at the event, whatever has changed since.

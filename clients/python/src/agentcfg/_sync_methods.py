@@ -913,7 +913,6 @@ class SyncMethods:
                 read_object,
                 query={"workspace_id": workspace_id, "provider": provider},
                 workspace="required",
-                patience=15,
             )
         )
 

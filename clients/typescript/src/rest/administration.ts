@@ -256,7 +256,7 @@ export class Models {
 
   /** Asks the provider whether it accepts the saved key. Costs nothing. */
   async testProviderKey(provider: Provider, options: CallOptions = {}): Promise<ProviderKeyTest> {
-    return await this.caller.call("testProviderKey", { provider }, { attemptMs: 30_000, ...options });
+    return await this.caller.call("testProviderKey", { provider }, options);
   }
 
   async deleteProviderKey(provider: Provider, options: CallOptions = {}): Promise<void> {

@@ -162,9 +162,7 @@ impl AnswerScanner {
         usage.reasoning = 0;
         (usage, true)
     }
-}
 
-impl AnswerScanner {
     /// As [`Self::usage`], of an answer that was cut. Some providers report in the chunks of a stream what they have made so
     /// far: where more has come since, the output is estimated.
     pub fn usage_of_cut(&self, sent: u64, received: u64) -> (TokenUsage, bool) {

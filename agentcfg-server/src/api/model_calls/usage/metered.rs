@@ -275,7 +275,7 @@ impl<B: Body<Data = Bytes, Error = BrokenAnswer> + Unpin> Body for Measured<B> {
                         call.received += data.len() as u64;
                         call.is_cut = !body.is_end_stream();
                         if let Some(trace) = &mut call.trace {
-                            trace.is_whole = body.is_end_stream();
+                            trace.is_whole = !call.is_cut;
                         }
                         if let Some(scanner) = &mut call.scanner {
                             scanner.read(&data);
