@@ -160,6 +160,20 @@ async fn a_mirror_reads_the_one_agent_that_has_moved() {
 }
 
 #[tokio::test]
+async fn a_version_of_a_restored_store_is_not_taken_for_that_of_the_event() {
+    let other_epoch = |reply: Reply| match reply {
+        Reply::Answer(text) => Reply::Answer(text.replace(&cursor(4), &cursor(4).replacen('k', "l", 1))),
+        other => other,
+    };
+    let all = list(4, &[("writer", 2)]);
+    let server = Server::start([released(3, 1), stream(&[(4, MOVED)]), other_epoch(released(4, 2)), all]).await;
+    let mut mirror = mirror(&server).await;
+    assert_eq!(next(&mut mirror).await, 2);
+    let requests = server.requests();
+    assert!(requests[2].contains("agent_id=writer") && !requests[3].contains("agent_id"));
+}
+
+#[tokio::test]
 async fn a_mirror_starts_again_where_the_feed_leads_no_further() {
     let server = Server::start([
         released(3, 1),
