@@ -6,8 +6,6 @@
 //!   encoded. So a flush after the drop shows that the response was written completely.
 //! - While a response is awaited, hyper does not read, and flushes at each poll of the connection. So the end of the client's
 //!   side is not seen by a read, and can be looked for in each flush.
-//! - The service of an HTTP/2 request and the body of its response are polled by the task that the executor got, so that both
-//!   can read a task local.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};

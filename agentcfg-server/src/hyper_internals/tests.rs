@@ -325,54 +325,6 @@ mod server {
     }
 
     #[tokio::test]
-    async fn the_task_of_a_stream_polls_its_service_and_its_body() {
-        use hyper::server::conn::http2;
-
-        tokio::task_local! {
-            static STREAM: usize;
-        }
-
-        #[derive(Clone)]
-        struct Spawn;
-
-        impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Spawn {
-            fn execute(&self, stream: F) {
-                tokio::spawn(STREAM.scope(7, stream));
-            }
-        }
-
-        /// A body that says which stream polls it.
-        struct Said(bool);
-
-        impl Body for Said {
-            type Data = Bytes;
-            type Error = Infallible;
-
-            fn poll_frame(
-                mut self: Pin<&mut Self>,
-                _: &mut Context<'_>,
-            ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-                let said = (!std::mem::replace(&mut self.0, true)).then(|| STREAM.get().to_string());
-                Poll::Ready(said.map(|said| Ok(Frame::data(said.into()))))
-            }
-        }
-
-        let (near, far) = tokio::io::duplex(1 << 16);
-        let service = service_fn(async |_: Request<Incoming>| {
-            assert_eq!(STREAM.get(), 7);
-            Ok::<_, Infallible>(Response::new(Said(false)))
-        });
-        tokio::spawn(http2::Builder::new(Spawn).serve_connection(TokioIo::new(near), service));
-        let executor = hyper_util::rt::TokioExecutor::new();
-        let handshake = hyper::client::conn::http2::handshake(executor, TokioIo::new(far));
-        let (mut requests, connection) = handshake.await.unwrap();
-        tokio::spawn(connection);
-        let request = Request::get("https://a.example/").body(Empty::<Bytes>::new()).unwrap();
-        let response = requests.send_request(request).await.unwrap();
-        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "7");
-    }
-
-    #[tokio::test]
     async fn a_request_that_was_not_sent_is_given_back() {
         let (near, far) = tokio::io::duplex(1 << 10);
         let (mut requests, connection) = hyper::client::conn::http1::handshake(TokioIo::new(near)).await.unwrap();

@@ -177,6 +177,15 @@ pub(super) trait Follow: Sized {
     fn follow<B>(guard: Option<Self>, body: B) -> Self::Followed<B>;
 }
 
+/// Of a response that is followed elsewhere.
+impl Follow for () {
+    type Followed<B> = B;
+
+    fn follow<B>(_: Option<Self>, body: B) -> B {
+        body
+    }
+}
+
 impl Follow for ResponseGuard {
     type Followed<B> = Tracked<B>;
 

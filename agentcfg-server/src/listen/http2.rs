@@ -1,41 +1,38 @@
 //! Serving one HTTP/2 connection.
 //!
-//! hyper and h2 parse the frames and bound what a client may make them keep. This module adds what they leave to a
-//! server: the host of a request, time limits for bodies and for responses that a client does not take, the end of idle
-//! connections, and of those whose client resets its requests.
+//! h2 parses the frames and bounds what a client may make it keep. This module adds what h2 leaves to a server: the host of
+//! a request, `100 Continue`, time limits for bodies and for responses that a client does not take, the end of idle and of
+//! dead connections, and of those whose client resets its requests. hyper would serve h2 too, but cannot send a `100`.
 
+mod activity;
 mod body;
-mod streams;
+mod stream;
 
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::pending;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Either;
-use hyper::body::{Body, Incoming};
-use hyper::header::{self, HeaderValue};
+use h2::server::{Builder, Connection, SendResponse};
+use h2::{Ping, PingPong, RecvStream};
+use hyper::body::Body;
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::uri::PathAndQuery;
-use hyper::server::conn::http2;
 use hyper::{Method, Request, Response, Uri};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tower_service::Service;
 
+use self::activity::{Activity, OpenStream};
 pub use self::body::{StreamBody, StreamBodyError};
-use self::streams::{Activity, Follower, Streams};
-use super::answers;
-use super::connection::{Follow, answer};
-use super::demand::{self, Demand};
+use super::demand::{self, Demand, closing};
 use super::framing::{Fault, is_host};
 use super::limits::Limits;
-use crate::http::request;
 
 /// Requests that a client may have in flight on one connection.
 const MAX_STREAMS: u32 = 128;
@@ -74,40 +71,33 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let activity = Arc::new(Activity::new(&limits));
+    let first_request = Instant::now() + limits.header_timeout;
+    let handshake = tokio::select! {
+        biased;
+        handshake = timeout_at(first_request, builder().handshake(io)) => handshake,
+        () = closing(demand.clone()) => return,
+    };
+    let Ok(Ok(mut connection)) = handshake else { return };
+    let mut ping_pong = connection.ping_pong();
+    let mut client_gone = pin!(client_gone(ping_pong.as_mut()));
     // The tasks of the streams end with the connection.
-    let tasks = Arc::new(Mutex::new(JoinSet::new()));
-    let streams = Streams::new(&tasks, &activity, limits.write_timeout);
-    let pace = limits.body_pace();
-    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-        let service = service.clone();
-        async move {
-            let follower = Follower::of_this_stream();
-            match prepare(request) {
-                Ok(request) => {
-                    let leftover = follower.leftover();
-                    let request = request.map(|incoming| StreamBody::new(incoming, pace, leftover));
-                    let sent_id = request::sent_id(request.headers()).cloned();
-                    answer(service, request, sent_id, follower).await
-                }
-                Err((fault, headers)) => {
-                    let refusal = answers::refused(fault, &headers);
-                    let refusal = refusal.map(|body| Follower::follow(Some(follower), Either::Right(body)));
-                    Ok(refusal)
-                }
-            }
-        }
-    });
-    let connection = builder(streams).serve_connection(TokioIo::new(io), service);
-    let mut connection = pin!(connection);
+    let mut tasks = JoinSet::new();
+    let mut begin = |request, respond| {
+        let open = OpenStream::new(&activity);
+        // The set keeps the results of ended tasks until they are taken.
+        while tasks.try_join_next().is_some() {}
+        let times = (limits.body_pace(), limits.write_timeout);
+        tasks.spawn(stream::serve(request, respond, service.clone(), times, open));
+    };
     let mut idle_timeout = limits.idle_timeout;
-    let mut alarm = pin!(sleep_until(Instant::now() + limits.header_timeout));
+    let mut alarm = pin!(sleep_until(first_request));
     // Whether a GOAWAY was sent: at shutdown, or because the connection is idle.
     let mut is_closing = false;
     let mut is_ending = false;
     loop {
         tokio::select! {
             biased;
-            ended = connection.as_mut() => {
+            ended = accept_streams(&mut connection, &mut begin) => {
                 if let Err(error) = ended {
                     tracing::debug!(error = &error as &dyn Error, "connection ended early");
                 }
@@ -120,13 +110,13 @@ where
                     }
                     is_closing = true;
                     is_ending = true;
-                    connection.as_mut().graceful_shutdown();
+                    connection.graceful_shutdown();
                     alarm.as_mut().reset(Instant::now() + GOODBYE);
                 }
                 // Here a field of an answer ends nothing; GOAWAY lets the requests in flight finish.
                 Demand::Leave if activity.has_begun() && !is_ending => {
                     is_ending = true;
-                    connection.as_mut().graceful_shutdown();
+                    connection.graceful_shutdown();
                     alarm.as_mut().reset(Instant::now() + GOODBYE);
                 }
                 Demand::Leave => {}
@@ -143,6 +133,10 @@ where
                 tracing::info!("closing an HTTP/2 connection whose client resets its requests");
                 return;
             }
+            () = client_gone.as_mut() => {
+                tracing::debug!("closing an HTTP/2 connection whose client answers no ping");
+                return;
+            }
             () = alarm.as_mut() => {
                 let now = Instant::now();
                 match activity.deadline(idle_timeout) {
@@ -153,7 +147,7 @@ where
                     Some(_) if !activity.has_begun() => return,
                     Some(_) => {
                         is_ending = true;
-                        connection.as_mut().graceful_shutdown();
+                        connection.graceful_shutdown();
                         alarm.as_mut().reset(now + GOODBYE);
                     }
                 }
@@ -163,25 +157,51 @@ where
 }
 
 /// The settings of a connection.
-fn builder(streams: Streams) -> http2::Builder<Streams> {
-    let mut builder = http2::Builder::new(streams);
+fn builder() -> Builder {
+    let mut builder = Builder::new();
     builder
-        .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
-        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_send_buf_size(SEND_BUFFER)
+        .max_send_buffer_size(SEND_BUFFER)
         .max_header_list_size(MAX_HEADER_LIST)
         .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
-        .max_local_error_reset_streams(MAX_LOCAL_RESETS)
-        .keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_TIMEOUT);
+        .max_local_error_reset_streams(Some(MAX_LOCAL_RESETS));
     builder
+}
+
+/// Drives the connection and begins its streams, until it ends. Cancel safe. It does not resolve for each stream, because
+/// what else is awaited would register its wakers again.
+async fn accept_streams<T: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut Connection<T, Bytes>,
+    mut begin: impl FnMut(Request<RecvStream>, SendResponse<Bytes>),
+) -> Result<(), h2::Error> {
+    while let Some(accepted) = connection.accept().await {
+        let (request, respond) = accepted?;
+        begin(request, respond);
+    }
+    Ok(())
+}
+
+/// Resolves when the client has left a ping unanswered.
+async fn client_gone(ping_pong: Option<&mut PingPong>) {
+    let Some(ping_pong) = ping_pong else {
+        return pending().await;
+    };
+    loop {
+        sleep(PING_INTERVAL).await;
+        match timeout(PING_TIMEOUT, ping_pong.ping(Ping::opaque())).await {
+            Ok(Ok(_)) => {}
+            // The connection is ending by itself.
+            Ok(Err(_)) => return pending().await,
+            Err(_) => return,
+        }
+    }
 }
 
 /// Gives a request the form that it has in HTTP/1.1: the host in `Host`, the path alone in the URI. What the framing of
 /// HTTP/1.1 is refused for is refused here too.
-fn prepare(mut request: Request<Incoming>) -> Result<Request<Incoming>, (Fault, Box<header::HeaderMap>)> {
+fn prepare<B>(mut request: Request<B>) -> Result<Request<B>, (Fault, Box<HeaderMap>)> {
     match host(&request) {
         Ok(named) => {
             if let Some(host) = named {
@@ -221,12 +241,13 @@ fn host<B>(request: &Request<B>) -> Result<Option<HeaderValue>, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::pin::Pin;
     use std::task::{Context, Poll};
 
-    use http_body_util::Empty;
-    use hyper_util::rt::TokioExecutor;
+    use tokio::io::DuplexStream;
     use tokio::sync::Semaphore;
+    use tokio::task::JoinHandle;
 
     use super::*;
 
@@ -269,43 +290,100 @@ mod tests {
             Poll::Ready(Ok(()))
         }
 
-        fn call(&mut self, _: Request<StreamBody>) -> Self::Future {
+        fn call(&mut self, request: Request<StreamBody>) -> Self::Future {
             let may = Arc::clone(&self.0);
             Box::pin(async move {
                 may.acquire().await.unwrap().forget();
-                Ok(Response::new("hello".to_owned()))
+                let mut response = Response::new("hello ".repeat(request.uri().path().len()));
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+                Ok(response)
             })
         }
     }
 
+    /// A connection to a server that answers so many requests.
+    struct Client {
+        requests: h2::client::SendRequest<Bytes>,
+        connection: h2::client::Connection<DuplexStream, Bytes>,
+        server: JoinHandle<()>,
+        demand: watch::Sender<Demand>,
+        may: Arc<Semaphore>,
+    }
+
+    impl Client {
+        async fn connect(answers: usize) -> Self {
+            let (near, far) = tokio::io::duplex(1 << 20);
+            let (demand, watched) = watch::channel(Demand::Serve);
+            let may = Arc::new(Semaphore::new(answers));
+            let server = tokio::spawn(run(near, Hello(Arc::clone(&may)), Limits::default(), watched));
+            let (requests, connection) = h2::client::handshake(far).await.unwrap();
+            Self {
+                requests,
+                connection,
+                server,
+                demand,
+                may,
+            }
+        }
+
+        fn ask(&mut self, path: &str) -> h2::client::ResponseFuture {
+            let request = Request::get(format!("https://a.example{path}")).body(()).unwrap();
+            self.requests.send_request(request, true).unwrap().0
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_response_arrives_whole_and_without_fields_of_a_connection() {
+        let mut client = Client::connect(1).await;
+        let answer = client.ask(&format!("/{}", "x".repeat(40_000)));
+        tokio::spawn(client.connection);
+        let (head, mut body) = answer.await.unwrap().into_parts();
+        assert_eq!(head.headers[header::CONTENT_LENGTH], "240006");
+        assert!(head.headers[header::DATE].to_str().unwrap().ends_with(" GMT"));
+        assert!(!head.headers.contains_key(header::CONNECTION));
+        let mut received = Vec::new();
+        while let Some(piece) = body.data().await {
+            let piece = piece.unwrap();
+            body.flow_control().release_capacity(piece.len()).unwrap();
+            received.extend_from_slice(&piece);
+        }
+        assert!(received == "hello ".repeat(40_001).as_bytes());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_answers_no_ping_is_disconnected() {
+        let mut client = Client::connect(0).await;
+        let began = Instant::now();
+        let _answer = client.ask("/");
+        // Its request is on the way, and then it does nothing more.
+        let _ = poll_fn(|cx| Poll::Ready(Pin::new(&mut client.connection).poll(cx))).await;
+        client.server.await.unwrap();
+        assert_eq!(began.elapsed().as_secs(), (PING_INTERVAL + PING_TIMEOUT).as_secs());
+    }
+
     /// The time that a connection stays open after a demand, which comes while a stream is open or none is.
     async fn idle_after_a_demand(is_open: bool) -> Duration {
-        let (near, far) = tokio::io::duplex(1 << 20);
-        let (demand, watched) = watch::channel(Demand::Serve);
-        let may = Arc::new(Semaphore::new(0));
-        let server = tokio::spawn(run(near, Hello(Arc::clone(&may)), Limits::default(), watched));
-        let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(far));
-        let (mut requests, connection) = handshake.await.unwrap();
-        let client = tokio::spawn(connection);
-        let request = Request::get("https://a.example/").body(Empty::<Bytes>::new()).unwrap();
-        let answer = tokio::spawn(requests.send_request(request));
-        let hurry = || demand.send_replace(Demand::Hurry(Duration::from_secs(18)));
+        let mut client = Client::connect(0).await;
+        let answer = tokio::spawn(client.ask("/"));
+        let connection = tokio::spawn(client.connection);
+        let hurry = || client.demand.send_replace(Demand::Hurry(Duration::from_secs(18)));
         if is_open {
             // From then on, the end of an idle connection is awaited, and no more its first request.
             tokio::time::sleep(Limits::default().header_timeout * 2).await;
             hurry();
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        may.add_permits(1);
+        client.may.add_permits(1);
         assert_eq!(answer.await.unwrap().unwrap().status(), 200);
         let began = Instant::now();
         if !is_open {
             hurry();
         }
         tokio::time::sleep(Duration::from_secs(17)).await;
-        assert!(!server.is_finished());
-        server.await.unwrap();
-        client.await.unwrap().unwrap();
+        assert!(!client.server.is_finished());
+        client.server.await.unwrap();
+        connection.await.unwrap().unwrap();
         began.elapsed()
     }
 

@@ -1,9 +1,12 @@
 //! Requests and answers over HTTP/2: the same rules as over HTTP/1.1.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 
 use agentcfg_tests::harness::{Server, eventually};
 use bytes::Bytes;
+use h2::client::ResponseFuture;
+use hyper::Response;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -104,6 +107,43 @@ async fn a_body_that_does_not_come_is_408_and_other_streams_go_on() {
     let answer = timeout(TIMEOUT, response).await.unwrap().unwrap();
     Answer::of(answer).await.refused(408, "in time");
     http.get("/healthz", &[]).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_expects_100_is_asked_for_the_body_that_is_wanted() {
+    let pair = Pair::good();
+    let server = pair.server().start();
+    let http = Http2::connect(server.address()).await;
+    let (bearer, _) = workspace(&server, &http, "ada").await;
+    let mut fields = vec![("content-type", "application/json"), ("expect", "100-Continue")];
+
+    // Refused by its head: there is no body to wait for.
+    let (mut response, mut stream) = http.begin("POST", "/api/workspaces", &fields, false).await;
+    assert!(interim(&mut response).await.is_none());
+    let refused = timeout(TIMEOUT, response).await.unwrap().unwrap();
+    Answer::of(refused).await.refused(401, "Authorization");
+    // The server may have reset the stream by now.
+    let _ = stream.send_data("{}".into(), true);
+
+    fields.push(("authorization", &*bearer));
+    let (mut response, mut stream) = http.begin("POST", "/api/workspaces", &fields, false).await;
+    assert_eq!(interim(&mut response).await.unwrap().status(), 100);
+    stream.send_data(r#"{"name":"Asked"}"#.into(), true).unwrap();
+    let created = timeout(TIMEOUT, response).await.unwrap().unwrap();
+    Answer::of(created).await.expect(201);
+
+    // What has come whole is not asked for.
+    let (mut response, _) = http.begin("GET", "/healthz", &fields, true).await;
+    assert!(interim(&mut response).await.is_none());
+    let healthy = timeout(TIMEOUT, response).await.unwrap().unwrap();
+    Answer::of(healthy).await.expect(200);
+}
+
+/// The interim response that comes first, if one does.
+async fn interim(response: &mut ResponseFuture) -> Option<Response<()>> {
+    let first = poll_fn(|cx| response.poll_informational(cx));
+    let first = timeout(TIMEOUT, first).await.expect("a response");
+    first.map(|interim| interim.unwrap())
 }
 
 /// The status of a request with these fields of the pseudo-header and others.

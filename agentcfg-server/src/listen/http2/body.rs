@@ -1,4 +1,4 @@
-//! The body of a request on an HTTP/2 stream, with its time limits.
+//! The body of a request on an HTTP/2 stream: the client is asked for it, and it has time limits.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -6,11 +6,88 @@ use std::task::{Context, Poll, ready};
 
 use agentcfg_core::sync::lock;
 use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use h2::{Reason, RecvStream};
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{self, HeaderMap};
+use hyper::{Response, StatusCode};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::stream::Respond;
 use crate::http::BodyTimeout;
 use crate::listen::limits::BodyPace;
+
+/// The body of a request as h2 receives it.
+#[derive(Debug)]
+pub struct Received {
+    stream: RecvStream,
+    /// How much is still to come, where the client has said it.
+    left: Option<u64>,
+    /// Of a client that waits for `100 Continue`, until it was sent.
+    to_ask: Option<Respond>,
+}
+
+impl Received {
+    pub(super) fn new(stream: RecvStream, headers: &HeaderMap, respond: &Respond) -> Self {
+        let awaits = |value: &header::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+        let to_ask = headers.get(header::EXPECT).is_some_and(awaits) && !stream.is_end_stream();
+        Self {
+            left: if stream.is_end_stream() {
+                Some(0)
+            } else {
+                length(headers)
+            },
+            stream,
+            to_ask: to_ask.then(|| Respond::clone(respond)),
+        }
+    }
+}
+
+/// The length that all fields `Content-Length` name. h2 has compared it with what arrives.
+fn length(headers: &HeaderMap) -> Option<u64> {
+    let mut named = headers
+        .get_all(header::CONTENT_LENGTH)
+        .iter()
+        .map(|field| field.to_str().ok()?.parse().ok());
+    let first = named.next()??;
+    named.all(|other| other == Some(first)).then_some(first)
+}
+
+impl Body for Received {
+    type Data = Bytes;
+    type Error = h2::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        if let Some(respond) = self.to_ask.take() {
+            let mut asking = Response::new(());
+            *asking.status_mut() = StatusCode::CONTINUE;
+            // It fails when the response was sent: then the client need not send the body any more.
+            let _ = lock(&respond).send_informational(asking);
+        }
+        let is_end = |error: &h2::Error| error.reason() == Some(Reason::NO_ERROR);
+        match ready!(self.stream.poll_data(cx)) {
+            Some(Ok(data)) => {
+                let _ = self.stream.flow_control().release_capacity(data.len());
+                self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
+                Poll::Ready(Some(Ok(Frame::data(data))))
+            }
+            Some(Err(error)) if is_end(&error) => Poll::Ready(None),
+            Some(Err(error)) => Poll::Ready(Some(Err(error))),
+            None => match ready!(self.stream.poll_trailers(cx)) {
+                Ok(trailers) => Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers)))),
+                Err(error) if is_end(&error) => Poll::Ready(None),
+                Err(error) => Poll::Ready(Some(Err(error))),
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
 
 /// The place where a body that was not read to its end is left.
 pub(super) type Leftover<B> = Arc<Mutex<Option<B>>>;
@@ -18,7 +95,7 @@ pub(super) type Leftover<B> = Arc<Mutex<Option<B>>>;
 /// The body of a request on an HTTP/2 stream. One that arrives too slowly fails with
 /// [`BodyTimeout`](StreamBodyError::TooSlow).
 #[derive(Debug)]
-pub struct StreamBody<B: Body = Incoming> {
+pub struct StreamBody<B: Body = Received> {
     /// Present until it is dropped.
     body: Option<B>,
     leftover: Leftover<B>,
@@ -34,14 +111,14 @@ pub struct StreamBody<B: Body = Incoming> {
 pub enum StreamBodyError {
     /// The client has reset the stream or closed the connection.
     #[error("the stream broke off")]
-    Broken(#[source] hyper::Error),
+    Broken(#[source] h2::Error),
     /// The client is too slow.
     #[error("the body arrives too slowly")]
     TooSlow(#[source] BodyTimeout),
 }
 
-impl From<hyper::Error> for StreamBodyError {
-    fn from(error: hyper::Error) -> Self {
+impl From<h2::Error> for StreamBodyError {
+    fn from(error: h2::Error) -> Self {
         Self::Broken(error)
     }
 }
