@@ -44,6 +44,11 @@ fn of_certificate(error: &(dyn Error + 'static)) -> Option<String> {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "The certificate of the server is not valid yet. Check the clock of this machine.".to_owned()
         }
+        CertificateError::Other(other) if other.0.to_string() == "CaUsedAsEndEntity" => {
+            "Give the server another certificate. `openssl req -x509` makes one without CA:TRUE if you add `-addext \
+             basicConstraints=critical,CA:FALSE`."
+                .to_owned()
+        }
         _ => "The server, or a proxy in front of it, needs another certificate.".to_owned(),
     };
     Some(hint)

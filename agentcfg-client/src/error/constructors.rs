@@ -180,7 +180,7 @@ fn refused_certificate(cause: &Cause) -> Option<&CertificateError> {
 
 fn of_certificate(fault: &CertificateError) -> String {
     use CertificateError::{
-        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext,
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext, Other,
         UnknownIssuer,
     };
     match fault {
@@ -188,6 +188,10 @@ fn of_certificate(fault: &CertificateError) -> String {
         NotValidForName | NotValidForNameContext { .. } => "the server's certificate is for another name".to_owned(),
         Expired | ExpiredContext { .. } => "the server's certificate has expired".to_owned(),
         NotValidYet | NotValidYetContext { .. } => "the server's certificate is not valid yet".to_owned(),
+        // rustls has no variant for it.
+        Other(other) if other.0.to_string() == "CaUsedAsEndEntity" => {
+            "the server's certificate is one of an authority (CA:TRUE), which no server may use".to_owned()
+        }
         other => format!("the server's certificate was refused: {other}"),
     }
 }

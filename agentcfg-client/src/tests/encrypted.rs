@@ -15,8 +15,12 @@ use crate::{Builder, Client, RetryPolicy};
 pub(super) const AUTHORITY: &str = include_str!("tls/ca.pem");
 
 pub(super) async fn server() -> Server {
-    let chain = vec![CertificateDer::from_pem_slice(include_bytes!("tls/localhost.pem")).unwrap()];
-    let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/localhost.key")).unwrap();
+    server_with(include_bytes!("tls/localhost.pem"), include_bytes!("tls/localhost.key")).await
+}
+
+async fn server_with(certificate: &[u8], key: &[u8]) -> Server {
+    let chain = vec![CertificateDer::from_pem_slice(certificate).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(key).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -53,6 +57,16 @@ async fn a_refused_certificate_ends_the_call_without_a_retry() {
         "the server's certificate is of an authority that is not trusted here"
     );
     assert_eq!((server.connections(), server.requests().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_server_with_the_certificate_of_an_authority_is_refused_in_plain_words() {
+    let own = include_str!("tls/self-signed.pem");
+    let server = server_with(own.as_bytes(), include_bytes!("tls/self-signed.key")).await;
+    let client = builder(&server).root_certificates(own).build().unwrap();
+    let error = client.list_workspaces().await.unwrap_err();
+    let wanted = "the server's certificate is one of an authority (CA:TRUE), which no server may use";
+    assert_eq!(error.to_string(), wanted);
 }
 
 #[tokio::test]

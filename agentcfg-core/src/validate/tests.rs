@@ -136,3 +136,48 @@ fn each_fault_has_its_field_and_its_rule() {
         "display_name must be 1 to 100 characters, got 0; capabilities[1] must not be blank"
     );
 }
+
+#[test]
+fn the_place_of_a_name_is_its_entry() {
+    let mut faults = Faults::default();
+    faults.push("the name of parameters.tone", "must be at most 50 characters");
+    faults.push("parameters.tone", "must not be blank");
+    let invalid = faults.into_result().unwrap_err();
+    let places: Vec<_> = invalid.faults().iter().map(Fault::place).collect();
+    assert_eq!(places, ["parameters.tone", "parameters.tone"]);
+}
+
+#[test]
+fn a_part_has_the_room_that_the_whole_has_left() {
+    let mut faults = Faults::default();
+    let mut kept = 0;
+    while faults.has_room() {
+        assert!(faults.of_part().has_room());
+        faults.push("a", "b");
+        kept += 1;
+    }
+    let mut part = faults.of_part();
+    assert!(!part.has_room());
+    part.push("c", "d");
+    faults.add_under(&"e", part);
+    assert_eq!(
+        (faults.count(), kept),
+        (kept + 1, faults.into_result().unwrap_err().faults().len())
+    );
+}
+
+#[test]
+fn what_may_be_stored_already_is_no_fault_within_a_part_either() {
+    let mut faults = Faults::default();
+    for _ in 0..2 {
+        let mut part = faults.of_part();
+        part.push_unless_stored("persona_prompt", "must be at most 10 characters");
+        faults.add_under(&"agents[0]", part);
+    }
+    assert_eq!(faults.count(), 0);
+    faults.push("role", "must not be blank");
+    assert_eq!(faults.count(), 1);
+    let invalid = faults.into_result().unwrap_err();
+    assert_eq!(invalid.faults().len(), 3);
+    assert_eq!(invalid.faults()[1].field(), "agents[0].persona_prompt");
+}

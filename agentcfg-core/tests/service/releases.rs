@@ -239,6 +239,23 @@ async fn moves_of_a_label_are_listed_newest_first() {
 }
 
 #[tokio::test]
+async fn a_reader_who_is_removed_gets_no_further_part_of_the_history() {
+    let stage = Stage::new().await;
+    let service = &stage.world.service;
+    stage.set("a", "production", 1).await;
+    let mel = stage.world.member(stage.workspace, "ada", "mel", Role::Viewer).await;
+    let newest = LabelHistoryFilter::default().limit(1);
+    let history = service.label_history(&mel, stage.workspace, "production", newest);
+    let mut history = history.await.unwrap();
+    assert_eq!(history.next().await.unwrap().map(|rows| rows.len()), Some(1));
+    service
+        .remove_member(&stage.ada, stage.workspace, mel.user_id().unwrap())
+        .await
+        .unwrap();
+    assert_eq!(kind(history.next().await), ErrorKind::Forbidden);
+}
+
+#[tokio::test]
 async fn a_label_goes_back_to_where_it_was() {
     let stage = Stage::new().await;
     let service = &stage.world.service;

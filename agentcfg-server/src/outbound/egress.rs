@@ -45,7 +45,7 @@ impl Egress {
         let of_any = Matcher::builder().all(proxy.trim()).build();
         let found = of_any.intercept(&Uri::from_static("https://example.com"));
         let uri = found.as_ref().map(Intercept::uri).ok_or(InvalidProxy)?;
-        if uri.scheme_str() != Some("http") || uri.host().is_none_or(str::is_empty) {
+        if uri.scheme_str() != Some("http") || uri.host().is_none_or(str::is_empty) || has_path(proxy.trim()) {
             return Err(InvalidProxy);
         }
         // The matcher takes it for all names alone, and would send requests to addresses through the proxy.
@@ -76,6 +76,15 @@ impl Egress {
         let proxy = self.proxy(url)?;
         Some(open(proxy, HttpConnector::new(), url.clone()).await)
     }
+}
+
+/// Whether a URL has more than its root, which the matcher drops.
+fn has_path(url: &str) -> bool {
+    let written: Result<Uri, _> = url.parse();
+    written.is_ok_and(|url| {
+        url.path_and_query()
+            .is_some_and(|path| !matches!(path.as_str(), "" | "/"))
+    })
 }
 
 impl fmt::Debug for Egress {
@@ -129,6 +138,26 @@ async fn open(proxy: Intercept, tcp: HttpConnector, url: Uri) -> Result<TokioIo<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_proxy_is_named_by_its_host_alone() {
+        for good in [
+            "http://proxy.internal:3128",
+            "http://u:p@proxy.internal:3128/",
+            "proxy.internal:3128",
+        ] {
+            assert!(Egress::through(good, "").is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "https://proxy.internal",
+            "socks5://proxy.internal",
+            "http://proxy.internal:3128/path",
+            "http://proxy.internal:3128/?a=b",
+        ] {
+            assert_eq!(Egress::through(bad, "").unwrap_err(), InvalidProxy, "{bad}");
+        }
+    }
 
     #[test]
     fn a_star_stands_for_names_and_addresses() {

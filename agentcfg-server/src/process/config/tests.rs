@@ -188,6 +188,10 @@ fn lists_are_separated_by_commas() {
     .unwrap();
     assert_eq!(config.operators, ["ann", "bob"]);
     assert!(config.cors_origins.is_empty());
+    for of_a_file in [r#"["ann", "bob"]"#, "[ 'ann' ]"] {
+        let message = fault(&[("AGENTCFG_OPERATORS", of_a_file)]);
+        assert!(message.contains("without brackets and quotes, got "), "{message}");
+    }
     assert_eq!(config.default_plan, Plan::Team);
     assert_eq!(config.log_format, LogFormat::Json);
     assert_eq!(config.metrics_listen.unwrap().port(), 9);

@@ -63,6 +63,9 @@ impl Value<'_> {
         };
         let rule = match self {
             Self::Toml(DeValue::String(text)) => format!("a list of {rule}, written as [{text:?}]"),
+            Self::Text(text) if is_quoted_array(text) => {
+                return Err(self.must_be(&format!("a list of {rule}, without brackets and quotes")));
+            }
             _ => format!("a list of {rule}"),
         };
         let items = items.ok_or_else(|| self.must_be(&rule))?;
@@ -164,6 +167,12 @@ impl Value<'_> {
             _ => "a value of another type".to_owned(),
         }
     }
+}
+
+/// Whether a text is an array as in TOML or JSON, which is written with commas alone outside of the file.
+fn is_quoted_array(text: &str) -> bool {
+    let inside = text.trim().strip_prefix('[').map(str::trim_start);
+    inside.is_some_and(|inside| inside.starts_with(['"', '\'']))
 }
 
 /// The rule for paths that begin with `~`.
