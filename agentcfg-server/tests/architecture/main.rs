@@ -42,6 +42,7 @@ const STATUS_CODES: &[(&str, &[&str])] = &[
     ("api/app/exchange.rs", &["NOT_MODIFIED"]),
     ("api/mcp/message.rs", &["OK", "ACCEPTED", "BAD_REQUEST", "NOT_FOUND"]),
     ("http/static_file.rs", &["NOT_MODIFIED"]),
+    ("listen/http2/body.rs", &["CONTINUE"]),
     ("api/ui/sign_in.rs", &["SEE_OTHER"]),
     (
         "identity/introspection.rs",

@@ -6,15 +6,18 @@ use std::task::{Context, Poll, ready};
 
 use agentcfg_core::sync::lock;
 use bytes::Bytes;
+use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{self, HeaderMap};
 use hyper::{Response, StatusCode};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::stream::Respond;
 use crate::http::BodyTimeout;
 use crate::listen::limits::BodyPace;
+
+/// The response side of a stream, by which the body of its request asks the client for itself.
+pub(super) type Respond = Arc<Mutex<SendResponse<Bytes>>>;
 
 /// The body of a request as h2 receives it.
 #[derive(Debug)]

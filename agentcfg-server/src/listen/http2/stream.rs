@@ -22,9 +22,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tower_service::Service;
 
 use super::activity::OpenStream;
-use super::body::{Leftover, Received, StreamBody};
-use super::prepare;
-use crate::http::{self, request};
+use super::body::{Leftover, Received, Respond, StreamBody};
+use super::request::prepare;
+use crate::http::{self, request::sent_id};
 use crate::listen::answers;
 use crate::listen::connection::answer;
 use crate::listen::limits::{BodyPace, LINGER_IDLE, LINGER_TOTAL};
@@ -42,9 +42,6 @@ const OF_A_CONNECTION: [HeaderName; 6] = [
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
 ];
-
-/// The response side of a stream, which the body of its request shares: it asks the client for the body.
-pub(super) type Respond = Arc<Mutex<SendResponse<Bytes>>>;
 
 /// Answers the request of a stream. It ends early when the client resets the stream, or leaves its response unread for
 /// too long: then h2 resets the stream. After the response, what the client still sends is read and discarded for a while.
@@ -94,7 +91,7 @@ where
     };
     let (head, stream) = request.into_parts();
     let body = Received::new(stream, &head.headers, respond);
-    let sent_id = request::sent_id(&head.headers).cloned();
+    let sent_id = sent_id(&head.headers).cloned();
     let request = Request::from_parts(head, StreamBody::new(body, pace, Arc::clone(leftover)));
     let mut answered = pin!(answer(service, request, sent_id, ()));
     tokio::select! {
