@@ -73,5 +73,45 @@ mod tests {
             assert_eq!(nearest(name, &known), meant, "{name}");
         }
         assert_eq!(nearest(&"x".repeat(1_000_000), &known), None);
+        let longest = "x".repeat(LONGEST);
+        assert_eq!(nearest(&longest, &[&longest]), Some(&*longest));
+        assert_eq!(nearest(&"x".repeat(LONGEST + 1), &[&longest]), None);
+    }
+
+    /// The distance by its definition, which tries each first step.
+    fn by_definition(a: &[u8], b: &[u8]) -> usize {
+        let ([first_of_a, rest_of_a @ ..], [first_of_b, rest_of_b @ ..]) = (a, b) else {
+            return a.len() + b.len();
+        };
+        let replaced = by_definition(rest_of_a, rest_of_b) + usize::from(first_of_a != first_of_b);
+        let deleted = by_definition(rest_of_a, b) + 1;
+        let inserted = by_definition(a, rest_of_b) + 1;
+        let swapped = match (rest_of_a, rest_of_b) {
+            ([second_of_a, a @ ..], [second_of_b, b @ ..])
+                if (first_of_a, second_of_a) == (second_of_b, first_of_b) =>
+            {
+                by_definition(a, b) + 1
+            }
+            _ => usize::MAX,
+        };
+        replaced.min(deleted).min(inserted).min(swapped)
+    }
+
+    #[test]
+    fn the_distance_is_that_of_its_definition() {
+        let mut names = vec![String::new()];
+        for length in 1..=4 {
+            let shorter: Vec<_> = names.iter().filter(|name| name.len() == length - 1).cloned().collect();
+            names.extend(
+                shorter
+                    .iter()
+                    .flat_map(|name| ['a', 'b', 'c'].map(|c| format!("{name}{c}"))),
+            );
+        }
+        for a in &names {
+            for b in &names {
+                assert_eq!(edits(a, b), by_definition(a.as_bytes(), b.as_bytes()), "{a} {b}");
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use agentcfg_core::model::{
     Action, AgentPatch, AgentSpec, ApplyAgents, Cursor, LabelHistoryFilter, LabelMoves, LabelRestore, LabelTarget,
-    Plan, Promotion, ReleasedAgent, Scope, SetName, Tag, WorkspaceId,
+    Plan, Promotion, ReleasedAgent, Role, Scope, SetName, Tag, WorkspaceId,
 };
 use agentcfg_core::{Caller, ErrorKind};
 use serde_json::json;
@@ -225,6 +225,7 @@ async fn moves_of_a_label_are_listed_newest_first() {
         .history("production", LabelHistoryFilter::default().agent_id("a"))
         .await;
     assert_eq!(of_a.iter().map(|row| row.moves.len()).collect::<Vec<_>>(), [1, 1]);
+    assert!(of_a.iter().all(|row| row.moves[0].agent_id == "a"), "{of_a:?}");
     let one = stage
         .history("production", LabelHistoryFilter::default().limit(1))
         .await;
