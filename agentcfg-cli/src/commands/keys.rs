@@ -36,8 +36,8 @@ pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
             )
             .expires_at(expires_at.map(|at| parse("expires_at", &at)).transpose()?)
             .rate_limit(rate_limit)
-            .agents(parse_some("agents", &agents)?)
-            .permissions(parse_some("permissions", &permissions)?)
+            .agents(parse_some("--agent", &agents)?)
+            .permissions(parse_some("--permission", &permissions)?)
             .label(label.map(|label| parse("label", &label)).transpose()?);
             let key = session.client.create_api_key(&new).await?;
             let what = format!("Created the key {} ({}).", key.record.id, key.record.scope);
@@ -68,15 +68,15 @@ pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
 }
 
 /// Reads the values of an option that may be given more than once; `None` where it is not given.
-fn parse_some<T: FromStr<Err: Display>>(field: &str, values: &[String]) -> Result<Option<Vec<T>>> {
+fn parse_some<T: FromStr<Err: Display>>(option: &str, values: &[String]) -> Result<Option<Vec<T>>> {
     if values.is_empty() {
         return Ok(None);
     }
-    values
-        .iter()
-        .map(|value| parse(field, value))
-        .collect::<Result<_>>()
-        .map(Some)
+    let read = values.iter().map(|value| {
+        let read = value.parse();
+        read.map_err(|rule: T::Err| CommandFailure::error(format_args!("{option} {value:?}: {rule}")))
+    });
+    read.collect::<Result<_>>().map(Some)
 }
 
 /// Refuses a key where its identifier is meant: a secret does not belong into a URL.

@@ -5,7 +5,7 @@ use super::records::{self, Stored, Transaction};
 use super::serialized_record::SerializedRecord;
 use super::{diff, history};
 use crate::error::Error;
-use crate::model::{Action, Agent, StoredAgent};
+use crate::model::{Action, Agent, AgentId, StoredAgent};
 use crate::store::Check;
 
 /// A decided change of one agent: the record that was found, and its replacement.
@@ -81,6 +81,12 @@ impl AgentChange {
     pub(super) fn growth(&self) -> i64 {
         let before = self.found.as_ref().is_some_and(|found| found.value.agent.is_active);
         i64::from(self.after.agent.is_active) - i64::from(before)
+    }
+
+    /// The agent, if the change leaves it deactivated.
+    pub(super) fn deactivated(&self) -> Option<AgentId> {
+        let agent = &self.after.agent;
+        (!agent.is_active).then(|| agent.agent_id.clone())
     }
 
     /// The version that the change makes, if it changes the content.

@@ -11,7 +11,7 @@ use super::records::{self, Entity, EntityKey, NumberKey, Outcome, PackedPaths, S
 use super::serialized_record::SerializedRecord;
 use super::{AgentCfg, diff};
 use crate::error::Error;
-use crate::model::{Action, Actor, Changes, Message, Target, TargetType, Timestamp, WorkspaceId};
+use crate::model::{Action, Actor, AgentId, Changes, Message, Target, TargetType, Timestamp, WorkspaceId};
 use crate::store::Check;
 use crate::webhook::AppliedRow;
 
@@ -31,6 +31,8 @@ pub(super) struct Change<'a> {
     applied: Vec<AppliedRow>,
     /// Which of the changes leave their values to versions.
     packed: PackedPaths,
+    /// The agents that the change leaves deactivated, without a live status.
+    deactivated: Vec<AgentId>,
     transaction: Transaction,
 }
 
@@ -72,6 +74,7 @@ impl<'a> Change<'a> {
             version: None,
             applied: Vec::new(),
             packed: PackedPaths::default(),
+            deactivated: Vec::new(),
             transaction: access.transaction(),
         }
     }
@@ -140,6 +143,7 @@ impl<'a> Change<'a> {
             None => written.changes,
         };
         self.rebuilding = Some(written.rebuilding);
+        self.deactivated.extend(decided.deactivated());
         Ok(self.about_version(decided.after().version()))
     }
 
@@ -159,6 +163,7 @@ impl<'a> Change<'a> {
         let mut written = decided.write(self.access, std::mem::take(&mut self.transaction))?;
         self.transaction = std::mem::take(&mut written.transaction);
         of_agents.add(&decided.after().agent.agent_id, &written)?;
+        self.deactivated.extend(decided.deactivated());
         Ok((self, written.changes))
     }
 
@@ -265,6 +270,10 @@ impl AgentCfg {
             .packed
             .written(entry(&head, change.rebuilding.as_deref(), &change.changes)?)?;
         let transaction = change.transaction.append(workspace_id, entry);
-        self.commit_in_turn(transaction, turn).await
+        let outcome = self.commit_in_turn(transaction, turn).await?;
+        if let Outcome::Done(_) = outcome {
+            self.note_removed_reports(workspace_id, &change.deactivated, change.at);
+        }
+        Ok(outcome)
     }
 }

@@ -1,6 +1,8 @@
 //! Live status of agents.
 
-use agentcfg_core::model::{AgentPatch, AgentStatus, LiveStatus, Plan, Role, Scope, StatusReport};
+use agentcfg_core::model::{
+    AgentPatch, AgentSpec, AgentStatus, ApplyAgents, LiveStatus, Plan, Role, Scope, StatusReport,
+};
 use agentcfg_core::{AgentCfg, ErrorKind};
 
 use super::support::{ANY, World, kind};
@@ -171,6 +173,52 @@ async fn a_report_needs_an_active_agent_and_tasks_update() {
     world.service.restore_agent(&ada, None, "writer", ANY).await.unwrap();
     let status = world.service.agent_status(&ada, workspace).await.unwrap();
     assert_eq!(status, [entry("writer", LiveStatus::Offline, None)]);
+}
+
+#[tokio::test]
+async fn the_history_has_the_end_of_a_report_at_the_deactivation() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let (ada, service) = (world.user("ada"), &world.service);
+    let set = |agents: &[&str]| {
+        let agents = agents
+            .iter()
+            .map(|agent| AgentSpec::new(agent.parse().unwrap(), "Agent"));
+        let all = ApplyAgents::of(agents.collect());
+        all.set(Some("docs".parse().unwrap())).prune(true)
+    };
+    let apply = async |agents: &[&str]| {
+        let applied = service.apply_agents(&ada, workspace, set(agents), false).await;
+        applied.unwrap();
+    };
+    apply(&["writer", "editor"]).await;
+    let report = async |agent: &str| {
+        let working = StatusReport::working("t", "T");
+        service.report_status(&ada, None, agent, working).await.unwrap();
+    };
+    report("writer").await;
+    report("editor").await;
+    world.clock.advance_millis(10_000);
+    service.delete_agent(&ada, None, "writer", ANY).await.unwrap();
+    world.clock.advance_millis(5000);
+    apply(&["writer"]).await;
+    world.clock.advance_millis(5000);
+    report("writer").await;
+    world.clock.advance_millis(30_000);
+    let history = service.status_history(&ada, workspace, None, None).await.unwrap();
+    let first = history.changes[0].at.unix_millis();
+    let lines = history.changes.iter().map(|change| {
+        let seconds = (change.at.unix_millis() - first) / 1000;
+        format!("{} {seconds} {}", change.agent_id, change.status)
+    });
+    let expected = [
+        "editor 0 working",
+        "writer 0 working",
+        "writer 10 offline",
+        "editor 15 offline",
+        "writer 20 working",
+    ];
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]

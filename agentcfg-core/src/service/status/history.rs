@@ -1,8 +1,8 @@
 //! The changes of live statuses in the last 24 hours, as this server saw them. They are in memory alone.
 //!
 //! An agent's report that counts no longer is a change to `offline`, noted when the agent reports again or when the
-//! history is read, at the time at which the report ended. So is a report that was removed, because its agent was
-//! deactivated and restored.
+//! history is read, at the time at which the report ended. So is a report that was removed because its agent was
+//! deactivated: at that time if this server did it, and else when this server sees that there is none.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
@@ -138,6 +138,18 @@ impl AgentCfg {
         }
     }
 
+    /// Notes that this server has removed the reports of these agents.
+    pub(in crate::service) fn note_removed_reports(&self, workspace: WorkspaceId, agents: &[AgentId], at: Timestamp) {
+        if agents.is_empty() {
+            return;
+        }
+        let ttl = self.status_ttl();
+        let mut histories = lock(&self.inner.status_history.0);
+        for agent_id in agents {
+            histories.end_report(workspace, agent_id, at, ttl, |_| true);
+        }
+    }
+
     /// Notes a report that this server took.
     pub(super) fn note_report(&self, workspace: WorkspaceId, change: StatusChange) {
         let (now, ttl) = (self.now(), self.status_ttl());
@@ -188,11 +200,24 @@ impl Histories {
 
     /// Notes that an agent has no report, so that the last one, if it still counts, was removed.
     fn note_absent(&mut self, workspace: WorkspaceId, agent_id: &AgentId, now: Timestamp, ttl: i64) {
+        let is_taken = |last: Timestamp| last.plus_millis(ON_ITS_WAY) < now;
+        self.end_report(workspace, agent_id, now, ttl, is_taken);
+    }
+
+    /// Ends the last report of an agent, if its time is of these.
+    fn end_report(
+        &mut self,
+        workspace: WorkspaceId,
+        agent_id: &AgentId,
+        now: Timestamp,
+        ttl: i64,
+        is_of: impl FnOnce(Timestamp) -> bool,
+    ) {
         let history = self.workspaces.get_mut(&workspace);
         let Some(agent) = history.and_then(|history| history.agents.get_mut(agent_id)) else {
             return;
         };
-        if agent.reported_at.is_some_and(|last| last.plus_millis(ON_ITS_WAY) < now) {
+        if agent.reported_at.is_some_and(is_of) {
             let before = agent.changes.len();
             agent.end(now, ttl);
             agent.go_offline(now);

@@ -23,6 +23,8 @@ const MAX_BYTES: usize = 4 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The greatest length of what a provider says, in characters.
 const MAX_MESSAGE: usize = 500;
+/// How many characters in a row of a key count as a part of it.
+const PART_OF_KEY: usize = 8;
 
 impl ModelCalls {
     /// Asks a provider for its list of models with a saved key.
@@ -49,13 +51,9 @@ impl ModelCalls {
             }
         };
         let status = answer.status();
-        // Some repeat what they were sent. A key as short as a word would be found in other words, so nothing is
-        // repeated then.
-        let key = credential.expose();
-        let said = said(answer.body()).filter(|_| key.len() >= 8);
-        let message = match said {
+        let message = match said(answer.body(), credential.expose()) {
             _ if status.is_success() => "the provider takes the key".to_owned(),
-            Some(said) => said.replace(key, "[the key]"),
+            Some(said) => said,
             None => format!("the provider answered {status}"),
         };
         Ok(ProviderKeyTest::new(Some(status.as_u16()), message))
@@ -81,8 +79,9 @@ fn is_refused(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// The message of a refusal, in the form of either API.
-fn said(body: &[u8]) -> Option<String> {
+/// The message of a refusal, in the form of either API, without the key: some providers repeat what they were sent.
+/// `None` for a key as short as a word, which would be found in other words.
+fn said(body: &[u8], key: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Refusal {
         error: Reason,
@@ -94,7 +93,29 @@ fn said(body: &[u8]) -> Option<String> {
     }
 
     let refusal: Refusal = serde_json::from_slice(body).ok()?;
-    Some(refusal.error.message.chars().take(MAX_MESSAGE).collect())
+    // It is cut twice: what is cut first must be longer, since a key that is cut is not recognised by its end.
+    let start: String = refusal.error.message.chars().take(4 * MAX_MESSAGE).collect();
+    let said = (key.len() >= PART_OF_KEY).then(|| without_key(&start, key))?;
+    Some(said.chars().take(MAX_MESSAGE).collect())
+}
+
+/// Replaces each part of the key in a text. A provider may shorten the key that it repeats.
+fn without_key(text: &str, key: &str) -> String {
+    let mut without = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        // The longest start of the rest that the key contains.
+        let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
+        let part = ends.take_while(|end| key.contains(&rest[..*end])).last().unwrap_or(0);
+        if part >= PART_OF_KEY {
+            without.push_str("[the key]");
+            rest = &rest[part..];
+        } else {
+            without.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    without
 }
 
 #[cfg(test)]
@@ -117,14 +138,40 @@ mod tests {
 
     #[test]
     fn both_forms_of_refusals_have_a_message() {
+        const KEY: &str = "sk-proj-Aa1Bb2Cc3Dd4";
         assert_eq!(
-            said(br#"{"error": {"message": "no", "code": null}}"#).as_deref(),
+            said(br#"{"error": {"message": "no", "code": null}}"#, KEY).as_deref(),
             Some("no")
         );
         assert_eq!(
-            said(br#"{"type": "error", "error": {"type": "x", "message": "no"}}"#).as_deref(),
+            said(br#"{"type": "error", "error": {"type": "x", "message": "no"}}"#, KEY).as_deref(),
             Some("no")
         );
-        assert_eq!(said(b"<html>"), None);
+        assert_eq!(said(b"<html>", KEY), None);
+        assert_eq!(said(br#"{"error": {"message": "no"}}"#, "short"), None);
+    }
+
+    #[test]
+    fn no_part_of_the_key_is_repeated() {
+        let key: String = (0..500u32)
+            .map(|at| char::from(33 + ((at * at * 7 + at) % 94) as u8))
+            .collect();
+        let long = "é".repeat(MAX_MESSAGE - 10);
+        for (message, shown) in [
+            (
+                format!("Incorrect API key: {key}. Try again"),
+                "Incorrect API key: [the key]. Try again",
+            ),
+            (format!("{key}{key}"), "[the key][the key]"),
+            (
+                format!("key {}...{}", &key[..20], &key[480..]),
+                "key [the key]...[the key]",
+            ),
+            (format!("{long}Key: {key}"), &format!("{long}Key: [the ")),
+            ("Incorrect API key".to_owned(), "Incorrect API key"),
+        ] {
+            let body = serde_json::json!({"error": {"message": message}}).to_string();
+            assert_eq!(said(body.as_bytes(), &key).unwrap(), shown);
+        }
     }
 }
