@@ -6,12 +6,13 @@
 
 mod activity;
 mod body;
+mod piece;
 mod request;
 mod stream;
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use h2::server::{Builder, Connection, SendResponse};
 use h2::{Ping, PingPong, RecvStream};
 use hyper::body::Body;
 use hyper::{Request, Response};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
@@ -29,16 +30,19 @@ use tower_service::Service;
 
 use self::activity::{Activity, OpenStream};
 pub use self::body::{StreamBody, StreamBodyError};
+use self::piece::Piece;
 use super::demand::{self, Demand, closing};
 use super::limits::Limits;
+use super::linger::LingeringClose;
 
 /// Requests that a client may have in flight on one connection.
 const MAX_STREAMS: u32 = 128;
 
 /// Bytes that a client may send of one body, and of all bodies of a connection, before the service reads them. A client
-/// with many connections can make the server keep so much for each.
-const STREAM_WINDOW: u32 = 64 << 10;
-const CONNECTION_WINDOW: u32 = 128 << 10;
+/// with many connections can make the server keep so much for each, and a client half a second away can send the longest
+/// body of 10 MiB within the 30 seconds that it has.
+const STREAM_WINDOW: u32 = 192 << 10;
+const CONNECTION_WINDOW: u32 = 256 << 10;
 
 /// Bytes of one response that wait for the client.
 const SEND_BUFFER: usize = 64 << 10;
@@ -60,7 +64,32 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 const GOODBYE: Duration = Duration::from_secs(5);
 
 /// Serves `io` until either side closes it, or `demand` says so.
-pub(super) async fn run<T, S, B>(io: T, service: S, limits: Limits, mut demand: watch::Receiver<Demand>)
+pub(super) async fn run<T, S, B>(mut io: T, service: S, limits: Limits, demand: watch::Receiver<Demand>)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+    S: Service<Request<StreamBody>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let longest = limits.write_timeout;
+    if serve(&mut io, service, limits, demand).await == End::InOrder && io.shutdown().await.is_ok() {
+        // What a client reads slowly lies in the buffers of the system, which a reset would discard.
+        let mut closing = LingeringClose::begin(GOODBYE, longest);
+        poll_fn(|cx| closing.poll(&mut io, cx)).await;
+    }
+}
+
+/// How the service of a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// All responses that had begun were written.
+    InOrder,
+    /// The connection is broken, or not worth more.
+    Cut,
+}
+
+async fn serve<T, S, B>(io: &mut T, service: S, limits: Limits, mut demand: watch::Receiver<Demand>) -> End
 where
     T: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request<StreamBody>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -73,9 +102,11 @@ where
     let handshake = tokio::select! {
         biased;
         handshake = timeout_at(first_request, builder().handshake(io)) => handshake,
-        () = closing(demand.clone()) => return,
+        () = closing(demand.clone()) => return End::Cut,
     };
-    let Ok(Ok(mut connection)) = handshake else { return };
+    let Ok(Ok(mut connection)) = handshake else {
+        return End::Cut;
+    };
     let mut ping_pong = connection.ping_pong();
     let mut client_gone = pin!(client_gone(ping_pong.as_mut()));
     // The tasks of the streams end with the connection.
@@ -89,35 +120,34 @@ where
     };
     let mut idle_timeout = limits.idle_timeout;
     let mut alarm = pin!(sleep_until(first_request));
+    // Whether the connection is to end with its first request.
+    let mut is_leaving = false;
     // Whether a GOAWAY was sent: at shutdown, or because the connection is idle.
     let mut is_closing = false;
     let mut is_ending = false;
     loop {
+        let mut is_to_end = false;
         tokio::select! {
             biased;
-            ended = accept_streams(&mut connection, &mut begin) => {
-                if let Err(error) = ended {
+            accepted = accept_streams(&mut connection, is_leaving, &mut begin) => match accepted {
+                Ok(Accepted::First) => is_to_end = true,
+                Ok(Accepted::All) => return End::InOrder,
+                Err(error) => {
                     tracing::debug!(error = &error as &dyn Error, "connection ended early");
+                    return End::Cut;
                 }
-                return;
-            }
+            },
             demand = async { if is_closing { pending().await } else { demand::next(&mut demand).await } } => match demand {
                 Demand::Close => {
                     if !activity.has_begun() {
-                        return;
+                        return End::Cut;
                     }
                     is_closing = true;
-                    is_ending = true;
-                    connection.graceful_shutdown();
-                    alarm.as_mut().reset(Instant::now() + GOODBYE);
+                    is_to_end = true;
                 }
                 // Here a field of an answer ends nothing; GOAWAY lets the requests in flight finish.
-                Demand::Leave if activity.has_begun() && !is_ending => {
-                    is_ending = true;
-                    connection.graceful_shutdown();
-                    alarm.as_mut().reset(Instant::now() + GOODBYE);
-                }
-                Demand::Leave => {}
+                Demand::Leave if activity.has_begun() => is_to_end = !is_ending,
+                Demand::Leave => is_leaving = true,
                 Demand::Hurry(idle) => {
                     idle_timeout = idle;
                     if !is_ending {
@@ -129,27 +159,29 @@ where
             },
             () = activity.abused() => {
                 tracing::info!("closing an HTTP/2 connection whose client resets its requests");
-                return;
+                return End::Cut;
             }
             () = client_gone.as_mut() => {
                 tracing::debug!("closing an HTTP/2 connection whose client answers no ping");
-                return;
+                return End::Cut;
             }
             () = alarm.as_mut() => {
                 let now = Instant::now();
                 match activity.deadline(idle_timeout) {
                     None if is_ending => alarm.as_mut().reset(now + GOODBYE),
                     None => alarm.as_mut().reset(now + idle_timeout),
-                    Some(_) if is_ending => return,
+                    Some(_) if is_ending => return End::InOrder,
                     Some(deadline) if deadline > now => alarm.as_mut().reset(deadline),
-                    Some(_) if !activity.has_begun() => return,
-                    Some(_) => {
-                        is_ending = true;
-                        connection.graceful_shutdown();
-                        alarm.as_mut().reset(now + GOODBYE);
-                    }
+                    Some(_) if !activity.has_begun() => return End::Cut,
+                    Some(_) => is_to_end = true,
                 }
             }
+        }
+        if is_to_end {
+            is_leaving = false;
+            is_ending = true;
+            connection.graceful_shutdown();
+            alarm.as_mut().reset(Instant::now() + GOODBYE);
         }
     }
 }
@@ -168,17 +200,27 @@ fn builder() -> Builder {
     builder
 }
 
-/// Drives the connection and begins its streams, until it ends. Cancel safe. It does not resolve for each stream, because
-/// what else is awaited would register its wakers again.
+/// What [`accept_streams`] has accepted.
+enum Accepted {
+    First,
+    All,
+}
+
+/// Drives the connection and begins its streams, until it ends, or `until_first` stream. Cancel safe. It does not resolve
+/// for each stream, because what else is awaited would register its wakers again.
 async fn accept_streams<T: AsyncRead + AsyncWrite + Unpin>(
-    connection: &mut Connection<T, Bytes>,
-    mut begin: impl FnMut(Request<RecvStream>, SendResponse<Bytes>),
-) -> Result<(), h2::Error> {
+    connection: &mut Connection<T, Piece>,
+    until_first: bool,
+    mut begin: impl FnMut(Request<RecvStream>, SendResponse<Piece>),
+) -> Result<Accepted, h2::Error> {
     while let Some(accepted) = connection.accept().await {
         let (request, respond) = accepted?;
         begin(request, respond);
+        if until_first {
+            return Ok(Accepted::First);
+        }
     }
-    Ok(())
+    Ok(Accepted::All)
 }
 
 /// Resolves when the client has left a ping unanswered.
@@ -199,7 +241,6 @@ async fn client_gone(ping_pong: Option<&mut PingPong>) {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
     use std::pin::Pin;
     use std::task::{Context, Poll};
 
@@ -246,11 +287,15 @@ mod tests {
 
     impl Client {
         async fn connect(answers: usize) -> Self {
+            Self::with(&h2::client::Builder::new(), answers).await
+        }
+
+        async fn with(builder: &h2::client::Builder, answers: usize) -> Self {
             let (near, far) = tokio::io::duplex(1 << 20);
             let (demand, watched) = watch::channel(Demand::Serve);
             let may = Arc::new(Semaphore::new(answers));
             let server = tokio::spawn(run(near, Hello(Arc::clone(&may)), Limits::default(), watched));
-            let (requests, connection) = h2::client::handshake(far).await.unwrap();
+            let (requests, connection) = builder.handshake(far).await.unwrap();
             Self {
                 requests,
                 connection,
@@ -293,6 +338,44 @@ mod tests {
         let _ = poll_fn(|cx| Poll::Ready(Pin::new(&mut client.connection).poll(cx))).await;
         client.server.await.unwrap();
         assert_eq!(began.elapsed().as_secs(), (PING_INTERVAL + PING_TIMEOUT).as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_gets_all_of_an_answer_that_was_begun_before_the_shutdown() {
+        let mut slow = h2::client::Builder::new();
+        slow.initial_window_size(1000);
+        let mut client = Client::with(&slow, 1).await;
+        let answer = client.ask(&format!("/{}", "x".repeat(4999)));
+        let connection = tokio::spawn(client.connection);
+        let mut body = answer.await.unwrap().into_body();
+        client.demand.send_replace(Demand::Close);
+        let mut received = 0;
+        while let Some(piece) = body.data().await {
+            let piece = piece.unwrap();
+            received += piece.len();
+            sleep(Duration::from_secs(1)).await;
+            body.flow_control().release_capacity(piece.len()).unwrap();
+        }
+        assert_eq!(received, 30_000);
+        connection.await.unwrap().unwrap();
+        client.server.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_whose_first_request_comes_while_the_server_leaves_ends_with_it() {
+        let mut client = Client::connect(1).await;
+        client.demand.send_replace(Demand::Leave);
+        let connection = tokio::spawn(client.connection);
+        // The server takes the demand first.
+        sleep(Duration::from_secs(1)).await;
+        let request = Request::get("https://a.example/").body(()).unwrap();
+        let answer = client.requests.send_request(request, true).unwrap().0;
+        let began = Instant::now();
+        assert_eq!(answer.await.unwrap().status(), 200);
+        drop(client.requests);
+        connection.await.unwrap().unwrap();
+        client.server.await.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     }
 
     /// The time that a connection stays open after a demand, which comes while a stream is open or none is.

@@ -2,23 +2,25 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::limits::{LINGER_IDLE, LINGER_TOTAL};
-
 /// A lingering close: the sending side is shut down, and input is discarded.
 pub(super) struct LingeringClose {
+    idle_timeout: Duration,
     idle: Pin<Box<Sleep>>,
     end: Instant,
 }
 
 impl LingeringClose {
-    pub(super) fn begin() -> Self {
+    /// It ends when the client has sent nothing for `idle_timeout`, and after `total` at the latest.
+    pub(super) fn begin(idle_timeout: Duration, total: Duration) -> Self {
         Self {
-            idle: Box::pin(sleep(LINGER_IDLE)),
-            end: Instant::now() + LINGER_TOTAL,
+            idle_timeout,
+            idle: Box::pin(sleep(idle_timeout)),
+            end: Instant::now() + total,
         }
     }
 
@@ -33,7 +35,9 @@ impl LingeringClose {
             let mut buffer = ReadBuf::new(&mut scratch);
             match ready!(Pin::new(&mut *io).poll_read(cx, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => {
-                    self.idle.as_mut().reset(self.end.min(Instant::now() + LINGER_IDLE));
+                    self.idle
+                        .as_mut()
+                        .reset(self.end.min(Instant::now() + self.idle_timeout));
                 }
                 _ => return Poll::Ready(()),
             }

@@ -22,7 +22,7 @@ use super::answers;
 use super::connection_state::{ConnectionState, Phase};
 use super::demand::Demand;
 use super::framing::Framing;
-use super::limits::Limits;
+use super::limits::{LINGER_IDLE, LINGER_TOTAL, Limits};
 use super::linger::LingeringClose;
 use crate::http::BodyTimeout;
 use crate::hyper_internals;
@@ -370,7 +370,9 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
             }
         }
         let this = &mut *self;
-        let closing = this.closing.get_or_insert_with(LingeringClose::begin);
+        let closing = this
+            .closing
+            .get_or_insert_with(|| LingeringClose::begin(LINGER_IDLE, LINGER_TOTAL));
         closing.poll(&mut this.io, cx).map(Ok)
     }
 }

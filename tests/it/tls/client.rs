@@ -204,8 +204,15 @@ impl Frames {
 
     /// The header fields of a GET, in HPACK without compression.
     pub fn get(&self, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
-        // The static table has :method GET, :scheme https, and the names of :path and :authority.
-        let mut block = vec![0x82, 0x87, 0x04];
+        self.request("GET", path, fields)
+    }
+
+    /// The header fields of a request, in HPACK without compression.
+    pub fn request(&self, method: &str, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
+        // The static table has :scheme https, and the names of :method, :path and :authority.
+        let mut block = vec![0x02];
+        string(&mut block, method);
+        block.extend([0x87, 0x04]);
         string(&mut block, path);
         block.push(0x01);
         string(&mut block, &self.authority);

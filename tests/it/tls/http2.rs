@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::client::{Answer, END_HEADERS, END_STREAM, Frames, GOAWAY, HEADERS, Http2, TIMEOUT, frame};
+use super::client::{
+    Answer, DATA, END_HEADERS, END_STREAM, Frames, GOAWAY, HEADERS, Http2, RST_STREAM, TIMEOUT, frame,
+};
 use super::{Pair, workspace};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,6 +139,77 @@ async fn a_client_that_expects_100_is_asked_for_the_body_that_is_wanted() {
     assert!(interim(&mut response).await.is_none());
     let healthy = timeout(TIMEOUT, response).await.unwrap().unwrap();
     Answer::of(healthy).await.expect(200);
+}
+
+/// The frames of a stream until its end at both sides, as their kinds.
+async fn kinds_of_stream(frames: &mut Frames) -> Vec<u8> {
+    let mut kinds = Vec::new();
+    loop {
+        let (kind, flags, stream, _) = frames.next().await.expect("the connection goes on");
+        if stream == 1 {
+            kinds.push(kind);
+        }
+        // The server reads for a while what follows a request that it has refused, and then resets the stream.
+        if stream == 1 && kind == RST_STREAM {
+            return kinds;
+        }
+        assert!(kind != GOAWAY, "{flags}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_follows_the_answer_to_a_request_whose_body_is_not_wanted() {
+    let pair = Pair::good();
+    let server = pair.server().start();
+    let mut frames = Frames::connect(server.address(), &[]).await;
+    let expecting = [("expect", "100-continue"), ("content-type", "application/json")];
+    let head = frames.request("POST", "/api/workspaces", &expecting);
+    frames.send(&frame(HEADERS, END_HEADERS, 1, &head)).await.unwrap();
+    assert_eq!(kinds_of_stream(&mut frames).await, [HEADERS, DATA, RST_STREAM]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_head_request_has_no_body() {
+    let pair = Pair::good();
+    let server = pair.server().start();
+    let mut frames = Frames::connect(server.address(), &[]).await;
+    let head = frames.request("HEAD", "/healthz", &[("host", "other.example")]);
+    let head = frame(HEADERS, END_HEADERS | END_STREAM, 1, &head);
+    frames.send(&head).await.unwrap();
+    let (flags, _, payload) = frames.next_of(HEADERS).await.unwrap();
+    assert_eq!(
+        (flags & END_STREAM, payload[0]),
+        (END_STREAM, 0x8c),
+        "400 without a body"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_its_client_breaks_off_is_not_carried_out() {
+    let pair = Pair::good();
+    let server = pair.server().start();
+    let http = Http2::connect(server.address()).await;
+    let (bearer, _) = workspace(&server, &http, "ada").await;
+    let fields = [
+        ("authorization", &*bearer),
+        ("content-type", "application/json"),
+        ("content-length", "100"),
+    ];
+    for reason in [h2::Reason::NO_ERROR, h2::Reason::CANCEL] {
+        let (_response, mut stream) = http.begin("POST", "/api/workspaces", &fields, false).await;
+        stream.send_data(r#"{"name":"Broken off"}"#.into(), false).unwrap();
+        stream.send_reset(reason);
+    }
+    let whole = json!({"name": "Whole"});
+    http.ask("POST", "/api/workspaces", &fields[..1], Some(&whole))
+        .await
+        .expect(201);
+    let listed = http.get("/api/workspaces", &fields[..1]).await.expect(200).json();
+    let names: Vec<_> = listed.as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert!(
+        names.contains(&&json!("Whole")) && !names.contains(&&json!("Broken off")),
+        "{names:?}"
+    );
 }
 
 /// The interim response that comes first, if one does.

@@ -1,26 +1,34 @@
 //! The body of a request on an HTTP/2 stream: the client is asked for it, and it has time limits.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use agentcfg_core::sync::lock;
 use bytes::Bytes;
+use h2::RecvStream;
 use h2::server::SendResponse;
-use h2::{Reason, RecvStream};
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{self, HeaderMap};
 use hyper::{Response, StatusCode};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::piece::Piece;
 use crate::http::BodyTimeout;
 use crate::listen::limits::BodyPace;
 
 /// The response side of a stream, by which the body of its request asks the client for itself.
-pub(super) type Respond = Arc<Mutex<SendResponse<Bytes>>>;
+pub(super) type Respond = Arc<Mutex<Responder>>;
+
+/// See [`Respond`].
+pub(super) struct Responder {
+    pub(super) send: SendResponse<Piece>,
+    /// Whether the response has begun. h2 would send an interim response after it.
+    pub(super) has_begun: bool,
+}
 
 /// The body of a request as h2 receives it.
-#[derive(Debug)]
 pub struct Received {
     stream: RecvStream,
     /// How much is still to come, where the client has said it.
@@ -61,26 +69,21 @@ impl Body for Received {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
         if let Some(respond) = self.to_ask.take() {
-            let mut asking = Response::new(());
-            *asking.status_mut() = StatusCode::CONTINUE;
-            // It fails when the response was sent: then the client need not send the body any more.
-            let _ = lock(&respond).send_informational(asking);
-        }
-        let is_end = |error: &h2::Error| error.reason() == Some(Reason::NO_ERROR);
-        match ready!(self.stream.poll_data(cx)) {
-            Some(Ok(data)) => {
-                let _ = self.stream.flow_control().release_capacity(data.len());
-                self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
-                Poll::Ready(Some(Ok(Frame::data(data))))
+            let mut responder = lock(&respond);
+            if !responder.has_begun {
+                let mut asking = Response::new(());
+                *asking.status_mut() = StatusCode::CONTINUE;
+                // Where it fails, the stream has ended, which the next line finds.
+                let _ = responder.send.send_informational(asking);
             }
-            Some(Err(error)) if is_end(&error) => Poll::Ready(None),
-            Some(Err(error)) => Poll::Ready(Some(Err(error))),
-            None => match ready!(self.stream.poll_trailers(cx)) {
-                Ok(trailers) => Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers)))),
-                Err(error) if is_end(&error) => Poll::Ready(None),
-                Err(error) => Poll::Ready(Some(Err(error))),
-            },
         }
+        if let Some(data) = ready!(self.stream.poll_data(cx)).transpose()? {
+            let _ = self.stream.flow_control().release_capacity(data.len());
+            self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        let trailers = ready!(self.stream.poll_trailers(cx))?;
+        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -89,6 +92,14 @@ impl Body for Received {
 
     fn size_hint(&self) -> SizeHint {
         self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+impl fmt::Debug for Received {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Received")
+            .field("left", &self.left)
+            .finish_non_exhaustive()
     }
 }
 

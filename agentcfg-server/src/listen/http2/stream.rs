@@ -16,22 +16,19 @@ use h2::{Reason, RecvStream, SendStream};
 use http_body_util::{BodyExt, Either};
 use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response};
 use tokio::task::consume_budget;
 use tokio::time::{Instant, timeout, timeout_at};
 use tower_service::Service;
 
 use super::activity::OpenStream;
-use super::body::{Leftover, Received, Respond, StreamBody};
+use super::body::{Leftover, Received, Respond, Responder, StreamBody};
+use super::piece::{self, Piece};
 use super::request::prepare;
 use crate::http::{self, request::sent_id};
 use crate::listen::answers;
 use crate::listen::connection::answer;
 use crate::listen::limits::{BodyPace, LINGER_IDLE, LINGER_TOTAL};
-
-/// The longest piece of a response that is given to h2 at a time. The client must take all but the last one within the
-/// write timeout, so a short piece bounds what a client can leave in the server.
-const PIECE: usize = 64 << 10;
 
 /// Fields of a connection of HTTP/1.1. A message of HTTP/2 that has one is malformed.
 const OF_A_CONNECTION: [HeaderName; 6] = [
@@ -44,10 +41,10 @@ const OF_A_CONNECTION: [HeaderName; 6] = [
 ];
 
 /// Answers the request of a stream. It ends early when the client resets the stream, or leaves its response unread for
-/// too long: then h2 resets the stream. After the response, what the client still sends is read and discarded for a while.
+/// too long: then the stream is reset. After the response, what the client still sends is read and discarded for a while.
 pub(super) async fn serve<S, B>(
     request: Request<RecvStream>,
-    respond: SendResponse<Bytes>,
+    respond: SendResponse<Piece>,
     service: S,
     (pace, write_timeout): (BodyPace, Duration),
     mut open: OpenStream,
@@ -57,11 +54,15 @@ pub(super) async fn serve<S, B>(
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let respond = Arc::new(Mutex::new(respond));
+    let respond = Arc::new(Mutex::new(Responder {
+        send: respond,
+        has_begun: false,
+    }));
     let leftover = Leftover::default();
+    let is_head = request.method() == Method::HEAD;
     let called = call(request, &respond, service, pace, &leftover);
     let Some(response) = called.await else { return };
-    if !send(response, &respond, write_timeout).await {
+    if !send(response, is_head, &respond, write_timeout).await {
         return;
     }
     open.complete();
@@ -100,20 +101,25 @@ where
             let Ok(response) = answered;
             Some(response)
         }
-        _ = poll_fn(|cx| lock(respond).poll_reset(cx)) => None,
+        _ = poll_fn(|cx| lock(respond).send.poll_reset(cx)) => None,
     }
 }
 
-/// Sends a response; false when the client does not take all of it.
-async fn send<B>(response: Response<B>, respond: &Respond, write_timeout: Duration) -> bool
+/// Sends a response, without its body if `is_head`; false when the client does not take all of it.
+async fn send<B>(response: Response<B>, is_head: bool, respond: &Respond, write_timeout: Duration) -> bool
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let (mut head, mut body) = response.into_parts();
-    let is_empty = body.is_end_stream();
-    complete(&mut head.headers, body.size_hint().exact().filter(|_| !is_empty));
-    let sent = lock(respond).send_response(Response::from_parts(head, ()), is_empty);
+    let has_body = !body.is_end_stream();
+    complete(&mut head.headers, body.size_hint().exact().filter(|_| has_body));
+    let is_empty = is_head || !has_body;
+    let sent = {
+        let mut responder = lock(respond);
+        responder.has_begun = true;
+        responder.send.send_response(Response::from_parts(head, ()), is_empty)
+    };
     let Ok(mut stream) = sent else { return false };
     if is_empty {
         return true;
@@ -125,7 +131,7 @@ where
             frame = body.frame() => frame,
         };
         let mut data = match frame {
-            None => return stream.send_data(Bytes::new(), true).is_ok(),
+            None => return finish(&mut stream, Bytes::new(), write_timeout).await,
             Some(Err(error)) => {
                 let error = error.into();
                 tracing::debug!(
@@ -144,24 +150,47 @@ where
             },
         };
         while !data.is_empty() {
-            let piece = data.split_to(data.len().min(PIECE));
-            let is_last = data.is_empty() && body.is_end_stream();
+            let piece = data.split_to(data.len().min(piece::LONGEST));
             match timeout(write_timeout, has_room(&mut stream)).await {
                 Ok(true) => {}
                 Ok(false) => return false,
-                Err(_) => {
-                    tracing::debug!("resetting a stream whose client does not read its response");
-                    return false;
-                }
+                Err(_) => return give_up(&mut stream),
             }
-            if stream.send_data(piece, is_last).is_err() {
+            if data.is_empty() && body.is_end_stream() {
+                return finish(&mut stream, piece, write_timeout).await;
+            }
+            if stream.send_data(Piece::new(piece), false).is_err() {
                 return false;
-            }
-            if is_last {
-                return true;
             }
         }
     }
+}
+
+/// Sends the last piece of a response, and waits until it was written: until then the response is in flight, and its
+/// connection stays open. False when the client does not take it.
+async fn finish(stream: &mut SendStream<Piece>, piece: Bytes, write_timeout: Duration) -> bool {
+    let (piece, dropped) = Piece::last(piece);
+    if stream.send_data(piece, true).is_err() {
+        return false;
+    }
+    let taken = async {
+        tokio::select! {
+            biased;
+            _ = poll_fn(|cx| stream.poll_reset(cx)) => false,
+            _ = dropped => true,
+        }
+    };
+    match timeout(write_timeout, taken).await {
+        Ok(is_taken) => is_taken,
+        Err(_) => give_up(stream),
+    }
+}
+
+/// Resets a stream whose client does not read its response; false, for the caller to return.
+fn give_up(stream: &mut SendStream<Piece>) -> bool {
+    tracing::debug!("resetting a stream whose client does not read its response");
+    stream.send_reset(Reason::CANCEL);
+    false
 }
 
 /// What the head of a response needs in HTTP/2, with the length of a body where that is known.
@@ -179,7 +208,7 @@ fn complete(headers: &mut HeaderMap, length: Option<u64>) {
 }
 
 /// Waits until the client and the buffer have room for a byte, so that h2 takes a piece; false when the stream has ended.
-async fn has_room(stream: &mut SendStream<Bytes>) -> bool {
+async fn has_room(stream: &mut SendStream<Piece>) -> bool {
     stream.reserve_capacity(1);
     poll_fn(|cx| {
         if stream.poll_reset(cx).is_ready() {
