@@ -145,17 +145,27 @@ fn checksum(text: &[u8]) -> [u8; CHECKSUM] {
 /// # Ok::<(), agentcfg_core::clock::EntropyError>(())
 /// ```
 pub fn parse(text: &str) -> Option<&str> {
-    let bytes = text.as_bytes();
-    if bytes.len() != LENGTH
-        || !Environment::ALL
-            .iter()
-            .any(|environment| text.starts_with(environment.prefix()))
-    {
-        return None;
-    }
-    let (body, check) = bytes.split_at(BODY);
-    let well_formed = body[PREFIX..].iter().all(u8::is_ascii_alphanumeric) && checksum(body) == check;
-    well_formed.then(|| &text[PREFIX..PREFIX + ID])
+    let (body, check) = text.as_bytes().split_at_checked(BODY)?;
+    presented_id(text).filter(|_| checksum(body) == check)
+}
+
+/// The identifier in what has the form of a key, also where its checksum is wrong, as that of a mistyped key is. It is for
+/// logs.
+///
+/// ```
+/// use agentcfg_core::{clock::SystemEntropy, model::Environment, token};
+/// let key = token::mint(Environment::Production, &SystemEntropy)?;
+/// let mistyped = format!("{}0", &key.plaintext[..key.plaintext.len() - 1]);
+/// assert_eq!(token::presented_id(&mistyped), Some(key.id.as_str()));
+/// assert_eq!(token::presented_id("svc_live_mistyped"), None);
+/// # Ok::<(), agentcfg_core::clock::EntropyError>(())
+/// ```
+pub fn presented_id(text: &str) -> Option<&str> {
+    let is_named = |environment: &Environment| text.starts_with(environment.prefix());
+    let body = text.as_bytes().get(PREFIX..BODY)?;
+    let has_form =
+        text.len() == LENGTH && Environment::ALL.iter().any(is_named) && body.iter().all(u8::is_ascii_alphanumeric);
+    has_form.then(|| &text[PREFIX..PREFIX + ID])
 }
 
 /// Why a key could not be hashed.

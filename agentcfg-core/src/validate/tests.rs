@@ -181,3 +181,45 @@ fn what_may_be_stored_already_is_no_fault_within_a_part_either() {
     assert_eq!(invalid.faults().len(), 3);
     assert_eq!(invalid.faults()[1].field(), "agents[0].persona_prompt");
 }
+
+#[test]
+fn names_of_sets_labels_and_messages_have_a_form() {
+    let broken = |rule: fn(&str, &dyn std::fmt::Display, &mut Faults), text: &str| {
+        check(|faults| rule(text, &"field", faults)).is_err()
+    };
+    let long = "a".repeat(100);
+    for good in ["a", "0", "a.b_c-d9", &long[..MAX_SET_NAME]] {
+        assert!(!broken(text::set_name, good), "{good}");
+    }
+    for bad in ["", "A", ".a", "-", "_a", "a b", "ä", "a/", &long[..=MAX_SET_NAME]] {
+        assert!(broken(text::set_name, bad), "{bad}");
+    }
+    for good in ["a", "v1", "1a", "a.b_c-d9", "2026-11-30", &long[..MAX_LABEL]] {
+        assert!(!broken(text::label, good), "{good}");
+    }
+    for bad in [
+        "",
+        "A",
+        "aB",
+        ".a",
+        "-1",
+        "_",
+        "12",
+        "a b",
+        "ä",
+        "a/",
+        &long[..=MAX_LABEL],
+    ] {
+        assert!(broken(text::label, bad), "{bad}");
+    }
+    let longest = "ä".repeat(MAX_MESSAGE);
+    for good in ["", "a\nb\t", &longest] {
+        assert!(!broken(text::message, good), "{good}");
+    }
+    for bad in ["a\0", &format!("{longest}b")] {
+        assert!(broken(text::message, bad), "{bad}");
+    }
+    for (id, is_good) in [("0".repeat(20), true), ("0".repeat(19), false), ("-".repeat(20), false)] {
+        assert_eq!(broken(text::api_key_id, &id), !is_good, "{id}");
+    }
+}

@@ -25,7 +25,7 @@ use crate::process::master_keys::{self, MasterKeyFault};
 /// The store in a data directory.
 pub type FileStore = RedbStore;
 pub use self::database::{Database, DatabaseLocation, check_options, connect, connect_to_move};
-pub use self::file_store::{CacheShares, compact, open_store, open_store_to_read};
+pub use self::file_store::{CacheShares, compact, finish_removals, open_store, open_store_to_read};
 pub use self::staged::StagedStore;
 pub use agentcfg_core::store::redb::{BackupError, CompactError, OpenError, RestoreError, Scrub, check, verify_backup};
 pub use agentcfg_core::store::{TransferError, Transferred};
@@ -447,6 +447,7 @@ fn executor(
             Ok(())
         }
         Order::Compact => {
+            let removed = runtime.block_on(finish_removals(&service));
             let (sender, lines) = mpsc::channel::<String>();
             let store = Arc::clone(&store);
             let compaction = std::thread::spawn(move || {
@@ -461,7 +462,8 @@ fn executor(
             let done = compaction
                 .join()
                 .map_err(|_| io::Error::other("the compaction panicked"))?;
-            writeln!(out, "{}", done.map_err(io::Error::other)?)
+            writeln!(out, "{}", done.map_err(io::Error::other)?)?;
+            removed.map_err(io::Error::other)
         }
         Order::LoginLink { .. } if !is_local => Err(io::Error::other(
             "session_provider is not local: users sign in with the identity provider",

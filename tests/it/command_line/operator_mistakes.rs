@@ -265,11 +265,19 @@ fn the_access_log_names_the_caller_and_no_secret() {
     // Also of a key that is refused, so that its user can be found.
     let revoked = studio.key("read");
     studio.revoke(&revoked);
-    for (id, key) in [("mine-4", &*revoked.key), ("mine-5", "svc_live_mistyped")] {
+    let (start, end) = revoked.key.split_at(revoked.key.len() - 1);
+    let mistyped = format!("{start}{}", if end == "0" { "1" } else { "0" });
+    for (id, key) in [
+        ("mine-4", &*revoked.key),
+        ("mine-7", &mistyped),
+        ("mine-5", "svc_live_mistyped"),
+    ] {
         let request = server.get(&target).bearer(key).header("X-Request-Id", id);
         request.send().expect(401);
     }
-    assert_eq!(line_of("mine-4")["refused_key"], revoked.id.as_str());
+    for id in ["mine-4", "mine-7"] {
+        assert_eq!(line_of(id)["refused_key"], revoked.id.as_str());
+    }
     assert!(line_of("mine-5").get("refused_key").is_none());
     server
         .get("/readyz")

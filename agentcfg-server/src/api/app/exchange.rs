@@ -312,7 +312,7 @@ where
     {
         *observed_caller = known.map(|caller| caller.actor().id.into());
         if let (None, Credential::Bearer(presented)) = (known, credential) {
-            *refused_key = token::parse(presented).map(Into::into);
+            *refused_key = token::presented_id(presented).map(Into::into);
         }
     }
     let mut caller = entry?.caller;

@@ -35,7 +35,7 @@ impl Outages {
             },
             false => None,
         };
-        let cause = failure.cause.as_deref().unwrap_or_default();
+        let cause = failure.cause.as_deref();
         tracing::error!(%method, path, request_id, status = failure.status.as_u16(), cause, left_out, "{}", failure.message);
     }
 

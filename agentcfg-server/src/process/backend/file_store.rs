@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use agentcfg_core::AgentCfg;
+use agentcfg_core::error::causes;
 use agentcfg_core::store::redb::{CompactError, Compacted, RedbOptions, RedbStore};
 
 use super::BackendError;
@@ -49,6 +51,19 @@ pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, BackendEr
 /// [`BackendError::Store`] with advice for the operator.
 pub fn open_store_to_read(dir: &DataDir, cache_mb: u64) -> Result<RedbStore, BackendError> {
     RedbStore::open_to_read(dir.store_path(), options(cache_mb)).map_err(|source| BackendError::in_dir(dir, source))
+}
+
+/// Finishes the removal of deleted workspaces, so that a compacted file has nothing of them.
+///
+/// # Errors
+///
+/// Why it could not, in a sentence. The file can be compacted all the same.
+pub async fn finish_removals(service: &AgentCfg) -> Result<(), String> {
+    let removed = service.remove_deleted_workspaces().await;
+    removed.map(drop).map_err(|error| {
+        let why = causes(&error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
+        format!("the file still has records of deleted workspaces, whose removal failed: {why}")
+    })
 }
 
 /// Compacts the file of a store. `say` gets a line about the progress now and then; the last one is returned.
