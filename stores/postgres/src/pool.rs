@@ -340,7 +340,7 @@ impl Connections {
         };
         let unreachable = |why| {
             let doubt = self.doubt.map(|doubt| format!("; {doubt}"));
-            ConnectError::Unreachable(format!("{why}{}", doubt.unwrap_or_default()))
+            ConnectError::Unreachable(format!("{}: {why}{}", self.place, doubt.unwrap_or_default()))
         };
         if wait.is_zero() {
             return Err(unreachable(why));
