@@ -78,6 +78,17 @@ async fn without_a_majority_the_servers_are_not_ready() {
     assert_eq!(ready.status, 503);
     let refused = servers[0].api(&token("ada")).get("/api/workspaces").await;
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    // What comes later is refused at once, also when the members that are left answer nothing.
+    let refused_soon = async || {
+        let begun = Instant::now();
+        let refused = servers[0].api(&token("ada")).get("/api/workspaces").await;
+        assert_eq!(refused.status, 503);
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    };
+    refused_soon().await;
+    cluster.signal(2, Signal::STOP);
+    refused_soon().await;
+    cluster.signal(2, Signal::CONT);
     cluster.start_member(0);
     cluster.wait_until_ready();
     let took = until_ready(&servers).await;

@@ -27,10 +27,16 @@ const ANSWER_TIMEOUT: Duration = Duration::from_millis(1500);
 /// The pause after each member was asked without a result.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How long the cluster may fail before reads are refused without further attempts. The members elect a leader in one or
+/// two seconds.
+const ELECTION: Duration = Duration::from_millis(2500);
+
 /// The connections to the members. One of them is in use until it fails.
 pub(super) struct Client {
     members: Vec<Member>,
     current: AtomicUsize,
+    /// Since when no call has been answered, while calls fail.
+    failing_since: Mutex<Option<Instant>>,
     /// The identifier of the cluster, 0 before the first answer.
     cluster: AtomicU64,
     user: Option<(String, String)>,
@@ -88,6 +94,7 @@ impl Client {
         Ok(Self {
             members: options.members()?.into_iter().map(Member::new).collect(),
             current: AtomicUsize::new(0),
+            failing_since: Mutex::default(),
             cluster: AtomicU64::new(0),
             user: options.user.clone(),
             token: RwLock::default(),
@@ -120,27 +127,74 @@ impl Client {
         Q: Message + Clone + 'static,
         A: Message + Default + Headed + 'static,
     {
+        self.repeat_unless(|_| false, path, request, deadline).await
+    }
+
+    /// As [`Self::repeat`] for a read. Once the cluster has failed for longer than an election of its leader takes, each
+    /// member is asked once.
+    pub(super) async fn repeat_read<Q, A>(
+        &self,
+        path: &'static str,
+        request: &Q,
+        deadline: Instant,
+    ) -> Result<A, CallFailure>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + Headed + 'static,
+    {
+        let is_down = |failing: Duration| failing > ELECTION;
+        self.repeat_unless(is_down, path, request, deadline).await
+    }
+
+    /// Repeats a call until the deadline, or until each member was asked and the cluster has failed for so long.
+    async fn repeat_unless<Q, A>(
+        &self,
+        is_down: impl Fn(Duration) -> bool,
+        path: &'static str,
+        request: &Q,
+        deadline: Instant,
+    ) -> Result<A, CallFailure>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + Headed + 'static,
+    {
         let mut asked = 0;
         loop {
-            let member = self.member();
-            let why = match self.call(member, path, request, answer_timeout(request)).await {
+            let (member, begun) = (self.member(), Instant::now());
+            let mut limit = answer_timeout(request);
+            if is_down(self.failing(begun)) {
+                limit = limit.min(ANSWER_TIMEOUT / 3);
+            }
+            let why = match self.call(member, path, request, limit).await {
                 // Every member would answer the same.
                 Err(CallFailure::Unknown(why)) if is_out_of_space(&why) => return Err(CallFailure::Unknown(why)),
                 Err(CallFailure::NotExecuted(why) | CallFailure::Unknown(why)) => why,
-                answered => return answered,
+                answered => {
+                    *lock(&self.failing_since) = None;
+                    return answered;
+                }
             };
             tracing::debug!(member, why, path, "a member of the etcd cluster did not answer");
+            lock(&self.failing_since).get_or_insert(begun);
             self.switch_from(member);
             asked += 1;
-            if asked % self.members.len() == 0 {
-                sleep(PAUSE).await;
-            }
-            if Instant::now() >= deadline {
+            let has_asked_all = asked % self.members.len() == 0;
+            let now = Instant::now();
+            if now >= deadline || (has_asked_all && is_down(self.failing(now))) {
                 return Err(CallFailure::NotExecuted(format!(
                     "no member of the etcd cluster answers: {why}"
                 )));
             }
+            if has_asked_all {
+                sleep(PAUSE).await;
+            }
         }
+    }
+
+    /// For how long no call has been answered, while calls fail.
+    fn failing(&self, now: Instant) -> Duration {
+        let since = *lock(&self.failing_since);
+        since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
     /// What each member answers by itself, for the message of a cluster that cannot be used.
@@ -163,7 +217,7 @@ impl Client {
 
     /// Runs a transaction that only reads.
     pub(super) async fn read(&self, txn: &TxnRequest, deadline: Instant) -> Result<TxnResponse, CallFailure> {
-        self.repeat(path::TXN, txn, deadline).await
+        self.repeat_read(path::TXN, txn, deadline).await
     }
 
     /// Makes one call on one member. A token that is refused is replaced until the deadline, because the refusal proves

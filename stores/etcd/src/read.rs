@@ -230,7 +230,7 @@ async fn try_scan(cluster: &Cluster, scan: &Scan) -> Result<Stored, CallFailure>
         };
         page = cluster
             .client
-            .repeat(path::RANGE, &asked, cluster.read_deadline())
+            .repeat_read(path::RANGE, &asked, cluster.read_deadline())
             .await?;
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 /// The longest piece of a response that is given to h2 at a time. The client must take each within the write timeout, so a
 /// short piece bounds what a client can leave in the server.
-pub(super) const LONGEST: usize = 16 << 10;
+pub(super) const LONGEST: usize = 32 << 10;
 
 /// A part of a response. h2 drops it when it was written, or when the stream was reset.
 #[derive(Debug)]
