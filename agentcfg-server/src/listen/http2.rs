@@ -9,6 +9,7 @@ mod body;
 mod piece;
 mod request;
 mod stream;
+mod watched;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -22,7 +23,7 @@ use h2::server::{Builder, Connection, SendResponse};
 use h2::{Ping, PingPong, RecvStream};
 use hyper::body::Body;
 use hyper::{Request, Response};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
@@ -31,6 +32,7 @@ use tower_service::Service;
 use self::activity::{Activity, OpenStream};
 pub use self::body::{StreamBody, StreamBodyError};
 use self::piece::Piece;
+use self::watched::Watched;
 use super::demand::{self, Demand, closing};
 use super::limits::Limits;
 use super::linger::LingeringClose;
@@ -63,6 +65,11 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time for a client without requests in flight to close a connection that the server has ended with GOAWAY.
 const GOODBYE: Duration = Duration::from_secs(5);
 
+/// How long, and how much, the input of a client is discarded that reads the last responses slowly. What it sends is
+/// window updates then.
+const LINGER_TOTAL: Duration = Duration::from_secs(20);
+const LINGER_BYTES: u64 = 64 << 10;
+
 /// Serves `io` until either side closes it, or `demand` says so.
 pub(super) async fn run<T, S, B>(mut io: T, service: S, limits: Limits, demand: watch::Receiver<Demand>)
 where
@@ -72,11 +79,13 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let longest = limits.write_timeout;
-    if serve(&mut io, service, limits, demand).await == End::InOrder && io.shutdown().await.is_ok() {
+    let activity = Arc::new(Activity::new(&limits));
+    let end = serve(&mut io, service, limits, &activity, demand).await;
+    if end == End::InOrder && io.shutdown().await.is_ok() && activity.has_answered_within(GOODBYE) {
         // What a client reads slowly lies in the buffers of the system, which a reset would discard.
-        let mut closing = LingeringClose::begin(GOODBYE, longest);
-        poll_fn(|cx| closing.poll(&mut io, cx)).await;
+        let mut closing = LingeringClose::begin(GOODBYE, LINGER_TOTAL);
+        let mut input = io.take(LINGER_BYTES);
+        poll_fn(|cx| closing.poll(&mut input, cx)).await;
     }
 }
 
@@ -89,7 +98,13 @@ enum End {
     Cut,
 }
 
-async fn serve<T, S, B>(io: &mut T, service: S, limits: Limits, mut demand: watch::Receiver<Demand>) -> End
+async fn serve<T, S, B>(
+    io: &mut T,
+    service: S,
+    limits: Limits,
+    activity: &Arc<Activity>,
+    mut demand: watch::Receiver<Demand>,
+) -> End
 where
     T: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request<StreamBody>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -97,7 +112,10 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let activity = Arc::new(Activity::new(&limits));
+    let io = Watched {
+        io,
+        activity: Arc::clone(activity),
+    };
     let first_request = Instant::now() + limits.header_timeout;
     let handshake = tokio::select! {
         biased;
@@ -108,11 +126,11 @@ where
         return End::Cut;
     };
     let mut ping_pong = connection.ping_pong();
-    let mut client_gone = pin!(client_gone(ping_pong.as_mut()));
+    let mut client_gone = pin!(client_gone(ping_pong.as_mut(), activity));
     // The tasks of the streams end with the connection.
     let mut tasks = JoinSet::new();
     let mut begin = |request, respond| {
-        let open = OpenStream::new(&activity);
+        let open = OpenStream::new(activity);
         // The set keeps the results of ended tasks until they are taken.
         while tasks.try_join_next().is_some() {}
         let times = (limits.body_pace(), limits.write_timeout);
@@ -223,18 +241,24 @@ async fn accept_streams<T: AsyncRead + AsyncWrite + Unpin>(
     Ok(Accepted::All)
 }
 
-/// Resolves when the client has left a ping unanswered.
-async fn client_gone(ping_pong: Option<&mut PingPong>) {
+/// Resolves when the client has left a ping unanswered, and gives no other sign of life. The ping of a client that reads
+/// slowly waits behind what was written before.
+async fn client_gone(ping_pong: Option<&mut PingPong>, activity: &Activity) {
     let Some(ping_pong) = ping_pong else {
         return pending().await;
     };
     loop {
         sleep(PING_INTERVAL).await;
-        match timeout(PING_TIMEOUT, ping_pong.ping(Ping::opaque())).await {
-            Ok(Ok(_)) => {}
-            // The connection is ending by itself.
-            Ok(Err(_)) => return pending().await,
-            Err(_) => return,
+        activity.take_heard();
+        let mut pong = pin!(ping_pong.ping(Ping::opaque()));
+        loop {
+            match timeout(PING_TIMEOUT, pong.as_mut()).await {
+                Ok(Ok(_)) => break,
+                // The connection is ending by itself.
+                Ok(Err(_)) => return pending().await,
+                Err(_) if activity.take_heard() || activity.is_blocked() => {}
+                Err(_) => return,
+            }
         }
     }
 }
@@ -291,7 +315,14 @@ mod tests {
         }
 
         async fn with(builder: &h2::client::Builder, answers: usize) -> Self {
-            let (near, far) = tokio::io::duplex(1 << 20);
+            Self::over(tokio::io::duplex(1 << 20), builder, answers).await
+        }
+
+        async fn over(
+            (near, far): (DuplexStream, DuplexStream),
+            builder: &h2::client::Builder,
+            answers: usize,
+        ) -> Self {
             let (demand, watched) = watch::channel(Demand::Serve);
             let may = Arc::new(Semaphore::new(answers));
             let server = tokio::spawn(run(near, Hello(Arc::clone(&may)), Limits::default(), watched));
@@ -359,6 +390,42 @@ mod tests {
         assert_eq!(received, 30_000);
         connection.await.unwrap().unwrap();
         client.server.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_that_share_a_slow_connection_are_answered_whole() {
+        let (near, slow) = tokio::io::duplex(1 << 10);
+        let (inner, far) = tokio::io::duplex(1 << 10);
+        let (mut from_server, mut to_server) = tokio::io::split(slow);
+        let (mut from_client, mut to_client) = tokio::io::split(inner);
+        tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+        // 10 kB a second, so that all answers take twice the write timeout.
+        tokio::spawn(async move {
+            let mut bytes = [0; 1000];
+            while let Ok(count @ 1..) = from_server.read(&mut bytes).await {
+                to_client.write_all(&bytes[..count]).await.unwrap();
+                sleep(Duration::from_millis(100)).await;
+            }
+        });
+        let mut client = Client::over((near, far), &h2::client::Builder::new(), 20).await;
+        let answers: Vec<_> = (0..20).map(|_| client.ask(&format!("/{}", "x".repeat(4999)))).collect();
+        tokio::spawn(client.connection);
+        let mut reading = JoinSet::new();
+        for answer in answers {
+            reading.spawn(async move {
+                let mut body = answer.await.unwrap().into_body();
+                let mut received = 0;
+                while let Some(piece) = body.data().await {
+                    let piece = piece.unwrap();
+                    received += piece.len();
+                    body.flow_control().release_capacity(piece.len()).unwrap();
+                }
+                received
+            });
+        }
+        let began = Instant::now();
+        assert_eq!(reading.join_all().await, [30_000; 20]);
+        assert!(began.elapsed() > Duration::from_secs(55), "{:?}", began.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! What happens on one connection: how many of its streams are open, and whether its client resets them.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,6 +20,10 @@ pub(super) struct Activity {
     state: Mutex<StreamCounts>,
     header_timeout: Duration,
     abuse: Notify,
+    /// Whether the socket takes nothing more before the client has read.
+    is_blocked: AtomicBool,
+    /// Whether the client has sent anything since this was last asked.
+    is_heard: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -42,7 +47,33 @@ impl Activity {
             }),
             header_timeout: limits.header_timeout,
             abuse: Notify::new(),
+            is_blocked: AtomicBool::new(false),
+            is_heard: AtomicBool::new(false),
         }
+    }
+
+    pub(super) fn set_blocked(&self, is_blocked: bool) {
+        self.is_blocked.store(is_blocked, Relaxed);
+    }
+
+    /// Whether the socket takes nothing more. Then the client may be slow, and has a time limit of its own.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_blocked.load(Relaxed)
+    }
+
+    pub(super) fn set_heard(&self) {
+        self.is_heard.store(true, Relaxed);
+    }
+
+    /// Whether the client has sent anything since the last call.
+    pub(super) fn take_heard(&self) -> bool {
+        self.is_heard.swap(false, Relaxed)
+    }
+
+    /// Whether a response has ended within this time, so that the client may be reading it.
+    pub(super) fn has_answered_within(&self, time: Duration) -> bool {
+        let state = lock(&self.state);
+        state.has_begun && (state.open > 0 || state.idle_since.elapsed() < time)
     }
 
     /// When the connection has been idle for too long; `None` while requests are in flight.
@@ -105,6 +136,10 @@ impl OpenStream {
             activity: Arc::clone(activity),
             is_complete: false,
         }
+    }
+
+    pub(super) fn activity(&self) -> &Activity {
+        &self.activity
     }
 
     /// The response has come to its end.

@@ -21,7 +21,7 @@ use tokio::task::consume_budget;
 use tokio::time::{Instant, timeout, timeout_at};
 use tower_service::Service;
 
-use super::activity::OpenStream;
+use super::activity::{Activity, OpenStream};
 use super::body::{Leftover, Received, Respond, Responder, StreamBody};
 use super::piece::{self, Piece};
 use super::request::prepare;
@@ -62,7 +62,11 @@ pub(super) async fn serve<S, B>(
     let is_head = request.method() == Method::HEAD;
     let called = call(request, &respond, service, pace, &leftover);
     let Some(response) = called.await else { return };
-    if !send(response, is_head, &respond, write_timeout).await {
+    let patience = Patience {
+        activity: open.activity(),
+        write_timeout,
+    };
+    if !send(response, is_head, &respond, patience).await {
         return;
     }
     open.complete();
@@ -105,8 +109,31 @@ where
     }
 }
 
+/// How long a client may leave a response unread.
+#[derive(Clone, Copy)]
+struct Patience<'a> {
+    activity: &'a Activity,
+    write_timeout: Duration,
+}
+
+impl Patience<'_> {
+    /// Waits for what depends on the client; `None` when the client takes too long. While the socket takes nothing more,
+    /// all streams of the connection share what the client reads, and the socket has the time limit.
+    async fn wait<T>(self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        loop {
+            if let Ok(done) = timeout(self.write_timeout, work.as_mut()).await {
+                return Some(done);
+            }
+            if !self.activity.is_blocked() {
+                return None;
+            }
+        }
+    }
+}
+
 /// Sends a response, without its body if `is_head`; false when the client does not take all of it.
-async fn send<B>(response: Response<B>, is_head: bool, respond: &Respond, write_timeout: Duration) -> bool
+async fn send<B>(response: Response<B>, is_head: bool, respond: &Respond, patience: Patience<'_>) -> bool
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -131,7 +158,7 @@ where
             frame = body.frame() => frame,
         };
         let mut data = match frame {
-            None => return finish(&mut stream, Bytes::new(), write_timeout).await,
+            None => return finish(&mut stream, Bytes::new(), patience).await,
             Some(Err(error)) => {
                 let error = error.into();
                 tracing::debug!(
@@ -151,13 +178,13 @@ where
         };
         while !data.is_empty() {
             let piece = data.split_to(data.len().min(piece::LONGEST));
-            match timeout(write_timeout, has_room(&mut stream)).await {
-                Ok(true) => {}
-                Ok(false) => return false,
-                Err(_) => return give_up(&mut stream),
+            match patience.wait(has_room(&mut stream)).await {
+                Some(true) => {}
+                Some(false) => return false,
+                None => return give_up(&mut stream),
             }
             if data.is_empty() && body.is_end_stream() {
-                return finish(&mut stream, piece, write_timeout).await;
+                return finish(&mut stream, piece, patience).await;
             }
             if stream.send_data(Piece::new(piece), false).is_err() {
                 return false;
@@ -168,7 +195,7 @@ where
 
 /// Sends the last piece of a response, and waits until it was written: until then the response is in flight, and its
 /// connection stays open. False when the client does not take it.
-async fn finish(stream: &mut SendStream<Piece>, piece: Bytes, write_timeout: Duration) -> bool {
+async fn finish(stream: &mut SendStream<Piece>, piece: Bytes, patience: Patience<'_>) -> bool {
     let (piece, dropped) = Piece::last(piece);
     if stream.send_data(piece, true).is_err() {
         return false;
@@ -180,9 +207,9 @@ async fn finish(stream: &mut SendStream<Piece>, piece: Bytes, write_timeout: Dur
             _ = dropped => true,
         }
     };
-    match timeout(write_timeout, taken).await {
-        Ok(is_taken) => is_taken,
-        Err(_) => give_up(stream),
+    match patience.wait(taken).await {
+        Some(is_taken) => is_taken,
+        None => give_up(stream),
     }
 }
 
