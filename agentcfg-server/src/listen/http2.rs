@@ -80,7 +80,17 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let activity = Arc::new(Activity::new(&limits));
-    let end = serve(&mut io, service, limits, &activity, demand).await;
+    let times = (limits.body_pace(), limits.write_timeout);
+    // The tasks of the streams end with the connection.
+    let mut tasks = JoinSet::new();
+    let begin = |request, respond| {
+        let open = OpenStream::new(&activity);
+        // The set keeps the results of ended tasks until they are taken.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(stream::serve(request, respond, service.clone(), times, open));
+    };
+    let end = serve(&mut io, begin, &limits, &activity, demand).await;
+    drop(tasks);
     if end == End::InOrder && io.shutdown().await.is_ok() && activity.has_answered_within(GOODBYE) {
         // What a client reads slowly lies in the buffers of the system, which a reset would discard.
         let mut closing = LingeringClose::begin(GOODBYE, LINGER_TOTAL);
@@ -98,19 +108,16 @@ enum End {
     Cut,
 }
 
-async fn serve<T, S, B>(
+/// Serves a connection, of which `begin` starts each stream.
+async fn serve<T>(
     io: &mut T,
-    service: S,
-    limits: Limits,
+    mut begin: impl FnMut(Request<RecvStream>, SendResponse<Piece>),
+    limits: &Limits,
     activity: &Arc<Activity>,
     mut demand: watch::Receiver<Demand>,
 ) -> End
 where
     T: AsyncRead + AsyncWrite + Unpin,
-    S: Service<Request<StreamBody>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send + 'static,
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let io = Watched {
         io,
@@ -127,15 +134,6 @@ where
     };
     let mut ping_pong = connection.ping_pong();
     let mut client_gone = pin!(client_gone(ping_pong.as_mut(), activity));
-    // The tasks of the streams end with the connection.
-    let mut tasks = JoinSet::new();
-    let mut begin = |request, respond| {
-        let open = OpenStream::new(activity);
-        // The set keeps the results of ended tasks until they are taken.
-        while tasks.try_join_next().is_some() {}
-        let times = (limits.body_pace(), limits.write_timeout);
-        tasks.spawn(stream::serve(request, respond, service.clone(), times, open));
-    };
     let mut idle_timeout = limits.idle_timeout;
     let mut alarm = pin!(sleep_until(first_request));
     // Whether the connection is to end with its first request.

@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// How long the cluster may fail before reads are refused without further attempts. The members elect a leader in one or
 /// two seconds.
-const ELECTION: Duration = Duration::from_millis(2500);
+pub(super) const ELECTION: Duration = Duration::from_millis(2500);
 
 /// The connections to the members. One of them is in use until it fails.
 pub(super) struct Client {
@@ -127,29 +127,13 @@ impl Client {
         Q: Message + Clone + 'static,
         A: Message + Default + Headed + 'static,
     {
-        self.repeat_unless(|_| false, path, request, deadline).await
+        self.repeat_for(Duration::MAX, path, request, deadline).await
     }
 
-    /// As [`Self::repeat`] for a read. Once the cluster has failed for longer than an election of its leader takes, each
-    /// member is asked once.
-    pub(super) async fn repeat_read<Q, A>(
+    /// As [`Self::repeat`], but once the cluster has failed for longer than this, each member is asked once.
+    pub(super) async fn repeat_for<Q, A>(
         &self,
-        path: &'static str,
-        request: &Q,
-        deadline: Instant,
-    ) -> Result<A, CallFailure>
-    where
-        Q: Message + Clone + 'static,
-        A: Message + Default + Headed + 'static,
-    {
-        let is_down = |failing: Duration| failing > ELECTION;
-        self.repeat_unless(is_down, path, request, deadline).await
-    }
-
-    /// Repeats a call until the deadline, or until each member was asked and the cluster has failed for so long.
-    async fn repeat_unless<Q, A>(
-        &self,
-        is_down: impl Fn(Duration) -> bool,
+        longest_failure: Duration,
         path: &'static str,
         request: &Q,
         deadline: Instant,
@@ -162,7 +146,7 @@ impl Client {
         loop {
             let (member, begun) = (self.member(), Instant::now());
             let mut limit = answer_timeout(request);
-            if is_down(self.failing(begun)) {
+            if self.failing(begun) > longest_failure {
                 limit = limit.min(ANSWER_TIMEOUT / 3);
             }
             let why = match self.call(member, path, request, limit).await {
@@ -180,7 +164,7 @@ impl Client {
             asked += 1;
             let has_asked_all = asked % self.members.len() == 0;
             let now = Instant::now();
-            if now >= deadline || (has_asked_all && is_down(self.failing(now))) {
+            if now >= deadline || (has_asked_all && self.failing(now) > longest_failure) {
                 return Err(CallFailure::NotExecuted(format!(
                     "no member of the etcd cluster answers: {why}"
                 )));
@@ -217,7 +201,7 @@ impl Client {
 
     /// Runs a transaction that only reads.
     pub(super) async fn read(&self, txn: &TxnRequest, deadline: Instant) -> Result<TxnResponse, CallFailure> {
-        self.repeat_read(path::TXN, txn, deadline).await
+        self.repeat_for(ELECTION, path::TXN, txn, deadline).await
     }
 
     /// Makes one call on one member. A token that is refused is replaced until the deadline, because the refusal proves

@@ -10,6 +10,7 @@ use agentcfg_core::store::plan::{decode_key, scan_range};
 use agentcfg_core::store::{Direction, Key, Kind, Record, Scan, Scanned, StoreError};
 use tokio::time::Instant;
 
+use super::client::ELECTION;
 use super::error::{CallFailure, Refusal};
 use super::layout::{self, Held, Layout};
 use super::protocol::{
@@ -230,7 +231,7 @@ async fn try_scan(cluster: &Cluster, scan: &Scan) -> Result<Stored, CallFailure>
         };
         page = cluster
             .client
-            .repeat_read(path::RANGE, &asked, cluster.read_deadline())
+            .repeat_for(ELECTION, path::RANGE, &asked, cluster.read_deadline())
             .await?;
     }
 }
