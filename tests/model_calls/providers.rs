@@ -96,10 +96,8 @@ async fn a_further_provider_is_called_like_the_two() {
 
     let call = to(&stage, &key, "acme/@agent/v1/responses").json(&json!({}));
     let unknown = call.send().await.whole().await;
-    assert!(
-        unknown.status == 404 && unknown.json()["error"].is_string(),
-        "{unknown:?}"
-    );
+    let error = "a model call names its provider: openai, anthropic, or one of the setting providers";
+    assert_eq!((unknown.status, unknown.json()), (404, json!({ "error": error })));
     let keys = stage
         .server
         .get(format!("/api/provider-keys?workspace_id={}", studio.id));

@@ -199,7 +199,8 @@ impl AgentCfg {
     pub(super) fn version_is_removed(&self, what: impl fmt::Display) -> Error {
         let rule = match self.settings().version_retention_days {
             Some(days) => {
-                format!("a version is kept for {days} days after another one has replaced it, and with a label")
+                let horizon = self.days_ago(days);
+                format!("of the versions replaced before {horizon}, {days} days ago, only those with a label are kept")
             }
             None => "it was removed while version_retention_days was set".to_owned(),
         };

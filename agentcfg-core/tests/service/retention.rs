@@ -216,9 +216,12 @@ async fn old_versions_go_in_groups_but_for_those_with_a_label() {
         );
     }
     // What is gone says so.
-    let message = "version 20 of the agent \"writer\" is not kept any more: \
-                   a version is kept for 5 days after another one has replaced it, and with a label";
-    assert_eq!(failure(kept.config(20).await), (ErrorKind::Gone, message.to_owned()));
+    let horizon = kept.world.now().plus_millis(-5 * DAY);
+    let message = format!(
+        "version 20 of the agent \"writer\" is not kept any more: \
+         of the versions replaced before {horizon}, 5 days ago, only those with a label are kept"
+    );
+    assert_eq!(failure(kept.config(20).await), (ErrorKind::Gone, message));
     let back = Rollback::to_version(3);
     assert_eq!(
         kind(service.roll_back_agent(&ada, workspace, AGENT, back, ANY).await),

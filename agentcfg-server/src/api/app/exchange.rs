@@ -17,7 +17,6 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use memchr::memmem;
-use percent_encoding::percent_decode_str;
 
 use super::{App, AppShared, Connected};
 use crate::api::call::parameters::DryRun;
@@ -271,7 +270,7 @@ where
         Some(endpoint) => endpoint,
         None => {
             let page = Box::pin(shared.page(*resource, head)).await;
-            let answered = page.unwrap_or_else(|| unrouted(*resource, shared.cors.as_ref(), head));
+            let answered = page.unwrap_or_else(|| shared.unrouted(*resource, head));
             return answered.map(Reply::whole);
         }
     };
@@ -448,23 +447,6 @@ fn in_form_of(api: ProviderApi, failure: &Failure, request_id: &HeaderValue, ref
     if api == ProviderApi::Anthropic {
         refusal.headers_mut().insert(ANTHROPIC_REQUEST_ID, request_id.clone());
     }
-}
-
-/// The answer to a request that no endpoint has: a preflight, 405 or 404.
-fn unrouted(resource: Option<&Resource>, cors: Option<&Cors>, head: &Parts) -> Result<Response<Body>, Failure> {
-    let Some(resource) = resource else {
-        if percent_decode_str(head.uri.path()).decode_utf8().is_err() {
-            return Err(Failure::bad_request("the path must be percent-encoded UTF-8"));
-        }
-        let message = "there is nothing at this path, see /openapi.json for what there is";
-        return Err(Failure::not_found(message));
-    };
-    let allowed = resource.allowed();
-    let preflight = cors.and_then(|cors| cors.preflight(&head.method, allowed, &head.headers));
-    preflight.ok_or_else(|| {
-        let message = format!("{} is not allowed here, use {allowed}", head.method);
-        Failure::method_not_allowed(message, allowed)
-    })
 }
 
 /// An identifier of a request as text: it is visible ASCII.

@@ -74,6 +74,19 @@ impl<'a> Target<'a> {
         Some(catalogue.provider(provider)?.api())
     }
 
+    /// Why a path below [`Self::PATHS`] is not the path of a model call; `None` for another path. It is told before a
+    /// credential is read, so it does not list the providers of this deployment.
+    pub fn why_unknown(path: &str, catalogue: &Catalogue) -> Option<&'static str> {
+        path.strip_prefix(Self::PATHS)?;
+        Some(match Self::api_of(path, catalogue) {
+            Some(_) => {
+                "the path of a model call is {provider}/{path}, or {provider}/@{agent_id}/{path}, with a path of the \
+                 provider's API"
+            }
+            None => "a model call names its provider: openai, anthropic, or one of the setting providers",
+        })
+    }
+
     /// Reads `{provider}/{path}` or `{provider}/@{agent}/{path}`; `None` when that is not a valid target.
     ///
     /// An encoded slash counts as a slash, as some SDKs write it, and so do an encoded `@` and `:`. A segment may have
