@@ -39,9 +39,9 @@ agentcfg_core::__settable! {
         ///
         /// `sslmode` is `disable`, `prefer` (the default: encrypted if the server offers it, with any
         /// certificate), `require`, `verify-ca` or `verify-full`; the last three are the same here and verify
-        /// the certificate and its name. `sslrootcert` names a PEM file of authorities to trust instead of
-        /// the public ones. `sslcert` and `sslkey` name PEM files of the certificate and the key that prove who
-        /// this client is.
+        /// the certificate and its name. With one of them, `sslrootcert` names a PEM file of authorities to trust
+        /// instead of the public ones. `sslcert` and `sslkey` name PEM files of the certificate and the key that prove
+        /// who this client is.
         url: String,
         /// The maximum number of connections. Fewer than four give no [hold](agentcfg_core::store::Store::hold): a
         /// decision that loses its races is repeated instead.
@@ -181,6 +181,10 @@ pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> 
         Some("require" | "verify-ca" | "verify-full") => (SslMode::Require, true),
         Some(other) => return Err(ConnectError::Options(format!("sslmode {other:?} is unknown"))),
     };
+    if authorities.is_some() && !verify {
+        let rule = "sslrootcert needs sslmode=verify-full: without it any certificate is accepted";
+        return Err(ConnectError::Options(rule.to_owned()));
+    }
     let identity = match (certificate, key) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
         (None, None) => None,
@@ -254,6 +258,18 @@ mod tests {
         }
         let read = read("postgres://h/d?sslmode=verify-full&sslrootcert=/etc/my%20ca.pem").unwrap();
         assert_eq!((read.authorities, read.identity), (Some("/etc/my ca.pem".into()), None));
+    }
+
+    #[test]
+    fn authorities_without_verification_are_refused() {
+        for mode in ["", "sslmode=prefer&", "sslmode=disable&"] {
+            let error = read(&format!("postgres://h/d?{mode}sslrootcert=/etc/ca.pem")).map(drop);
+            let error = error.unwrap_err().to_string();
+            assert!(
+                error.contains("sslrootcert needs sslmode=verify-full"),
+                "{mode}: {error}"
+            );
+        }
     }
 
     #[test]
