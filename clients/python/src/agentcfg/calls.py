@@ -123,6 +123,8 @@ def _text(value: str | int | bool) -> str:
 
 def check_url(url: str) -> str:
     """Return the URL of a server without a slash at its end."""
+    if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise errors.InputError(f"url must be a text, got {url!r}")
     try:
         parts = urlsplit(url)
         _ = parts.port

@@ -147,9 +147,8 @@ class _Core(Generic[Http, Transport]):
             content = encoded(call.body)
         timeout = httpx.Timeout(seconds, connect=min(seconds, self.timeouts.connect), read=silence or seconds)
         with exchange():
-            request = self._http.build_request(
-                call.method, self.url + call.target(), headers=headers, content=content, timeout=timeout
-            )
+            url = _parsed(self.url + call.target())
+            request = self._http.build_request(call.method, url, headers=headers, content=content, timeout=timeout)
             response = await self._head(request, seconds)
             self.rate_limit = calls.rate_limit(response.headers) or self.rate_limit
             if response.is_success:
@@ -178,6 +177,12 @@ class _Core(Generic[Http, Transport]):
         query: dict[str, calls.QueryValue] = {"workspace_id": workspace_id or await self._default_workspace()}
         call = Call("GET", "/api/workspaces/export", calls.read_object, query=query)
         return await self._opened(call, self.timeouts.attempt)
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(url: str) -> httpx.URL:
+    """Return a URL, which never changes. Clients send to the same ones again and again, and parsing one is slow."""
+    return httpx.URL(url)
 
 
 class _Following:
