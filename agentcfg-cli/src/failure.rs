@@ -124,8 +124,9 @@ impl fmt::Display for CommandFailure {
         match self {
             Self::Call(error) => {
                 f.write_str(error.message())?;
-                // The last cause is what the operating system said.
-                if let Some(cause) = causes(error).skip(1).last() {
+                // The last cause is what the operating system said. One without a cause of its own is the message.
+                let last = causes(error).skip(1).last().map(ToString::to_string);
+                if let Some(cause) = last.filter(|cause| cause != error.message()) {
                     write!(f, ": {cause}")?;
                 }
                 // A page of a proxy has its status in the message.

@@ -73,13 +73,10 @@ impl Proxy {
         if found.uri().scheme_str() != Some("http") || found.uri().host().is_none_or(str::is_empty) {
             return Err(refused());
         }
-        if Matcher::builder()
-            .all(url.trim())
-            .no(except)
-            .build()
-            .intercept(base)
-            .is_none()
-        {
+        // The matcher takes a `*` for all names, and not for addresses.
+        let is_for_all = except.trim() == "*";
+        let excepting = Matcher::builder().all(url.trim()).no(except).build();
+        if is_for_all || excepting.intercept(base).is_none() {
             return Ok(None);
         }
         Ok(Some(Self {
@@ -215,6 +212,8 @@ mod tests {
             ("https://10.1.2.3", "10.0.0.0/8", true),
             ("https://[::1]", "::1", true),
             ("https://host", "*", true),
+            ("https://10.1.2.3", "*", true),
+            ("https://[::1]", " * ", true),
             ("https://host", "", false),
         ] {
             let found = chosen(base, &[("HTTPS_PROXY", "p:1"), ("NO_PROXY", except)]).unwrap();

@@ -60,8 +60,9 @@ pub(super) fn warn_of_windows_lines(context: &mut Context, directory: &Directory
 }
 
 /// The files of a directory as a pattern of `.gitattributes`, which is relative to the directory of the repository.
-/// Where that is not known, the pattern is one for all directories.
+/// Where that is not known, the pattern is one for all directories. A pattern with a space is in quotes.
 fn git_pattern(dir: &Path) -> String {
+    let is_special = |c: char| matches!(c, '*' | '?' | '[' | '\\' | '!' | '#' | '"') || c.is_control();
     let names = dir.components().filter(|part| *part != Component::CurDir);
     let names: Option<Vec<_>> = names
         .map(|part| match part {
@@ -70,7 +71,13 @@ fn git_pattern(dir: &Path) -> String {
         })
         .collect();
     match names {
-        Some(names) if !names.is_empty() => format!("{}/*.{EXTENSION}", names.join("/")),
+        Some(names) if !names.is_empty() && !names.iter().any(|name| name.contains(is_special)) => {
+            let pattern = format!("{}/*.{EXTENSION}", names.join("/"));
+            match pattern.contains(char::is_whitespace) {
+                true => format!("\"{pattern}\""),
+                false => pattern,
+            }
+        }
         _ => format!("*.{EXTENSION}"),
     }
 }
@@ -277,6 +284,9 @@ mod tests {
             (".", "*.md"),
             ("../agents", "*.md"),
             ("/srv/agents", "*.md"),
+            ("my agents", "\"my agents/*.md\""),
+            ("a[b]", "*.md"),
+            ("say \"hi\"", "*.md"),
         ] {
             assert_eq!(git_pattern(Path::new(dir)), expected, "{dir}");
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use agentcfg_client::model::{
-    AgentLabel, LabelFilter, LabelHistoryFilter, LabelMove, LabelMoves, LabelRestore, LabelTarget, Patch,
+    AgentFilter, AgentLabel, LabelFilter, LabelHistoryFilter, LabelMove, LabelMoves, LabelRestore, LabelTarget, Patch,
     PromotedLabel, Promotion, RestoredLabel,
 };
 use agentcfg_core::validate::nearest;
@@ -110,7 +110,7 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
                 output.table(&["AGENT", "LABEL", "BEFORE", after], promoted.iter().map(row).collect())
             })?;
             if promoted.is_empty() {
-                return Err(nothing_to_promote(&session, &from, promotion.set.as_deref()).await?);
+                return Err(nothing_to_promote(&session, &from, promotion.set.as_deref()).await);
             }
             if dry_run && !output.is_json() {
                 output.note(NOTHING_MOVED);
@@ -203,21 +203,28 @@ fn moves(moves: &[LabelMove]) -> String {
 }
 
 /// Why a promotion moved nothing, with the label that was probably meant.
-async fn nothing_to_promote(session: &Session, from: &str, set: Option<&str>) -> Result<CommandFailure> {
-    let labels = session
-        .client
-        .list_labels(session.workspace().await?, LabelFilter::default())
-        .await?;
-    let mut names: BTreeSet<&str> = labels.iter().map(|label| label.label.as_str()).collect();
-    // The list has no row of it, and each agent has it.
-    names.insert("latest");
+async fn nothing_to_promote(session: &Session, from: &str, set: Option<&str>) -> CommandFailure {
+    // The credential may be one that lists nothing.
+    let names = labels_in_use(session).await.unwrap_or_default();
     let of_set = set.map(|set| format!(" of the set {set}")).unwrap_or_default();
     let failure = CommandFailure::error(format_args!("no active agent{of_set} has the label {from}"));
-    let names: Vec<&str> = names.into_iter().collect();
-    Ok(match nearest(from, &names) {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    match nearest(from, &names) {
         Some(meant) if meant != from => failure.hint(format_args!("Did you mean {meant}?")),
         _ => failure,
-    })
+    }
+}
+
+/// The labels of active agents.
+async fn labels_in_use(session: &Session) -> Result<BTreeSet<String>> {
+    let workspace = session.workspace().await?;
+    let agents = session.client.list_agents(workspace, &AgentFilter::default()).await?;
+    let agents: BTreeSet<&str> = agents.value.iter().map(|agent| agent.agent_id.as_str()).collect();
+    let labels = session.client.list_labels(workspace, LabelFilter::default()).await?;
+    let labels = labels.iter().filter(|label| agents.contains(label.agent_id.as_str()));
+    // The list of labels has no row of `latest`, which each agent has.
+    let latest = (!agents.is_empty()).then(|| "latest".to_owned());
+    Ok(labels.map(|label| label.label.to_string()).chain(latest).collect())
 }
 
 /// A version on the command line.
