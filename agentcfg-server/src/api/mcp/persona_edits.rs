@@ -39,7 +39,7 @@ impl PersonaEdits {
     pub(super) fn apply(&self, persona: &str) -> Result<String, String> {
         let mut text = persona.to_owned();
         for (index, Edit { find, replace }) in self.0.iter().enumerate() {
-            let count = text.matches(find.as_str()).count();
+            let count = occurrences(&text, find);
             if count != 1 {
                 return Err(format!(
                     "persona_edits[{index}].find must occur exactly once in persona_prompt, and occurs {count} times; nothing \
@@ -50,6 +50,13 @@ impl PersonaEdits {
         }
         Ok(text)
     }
+}
+
+/// How often a text occurs in another one, occurrences that overlap included: each of them may be the one that is meant.
+fn occurrences(text: &str, find: &str) -> usize {
+    text.char_indices()
+        .filter(|(at, _)| text[*at..].starts_with(find))
+        .count()
 }
 
 impl Edit {
@@ -88,8 +95,13 @@ mod tests {
 
     #[test]
     fn a_text_that_occurs_not_once_is_refused() {
-        for (find, count) in [("x", 0), ("a", 2)] {
-            let refused = applied(json!([{"find": find, "replace": ""}]), "a b a").unwrap_err();
+        for (find, persona, count) in [
+            ("x", "a b a", 0),
+            ("a", "a b a", 2),
+            ("--", "---", 2),
+            ("éé", "éééé", 3),
+        ] {
+            let refused = applied(json!([{"find": find, "replace": ""}]), persona).unwrap_err();
             assert!(refused.contains(&format!("occurs {count} times")), "{refused}");
         }
         for wrong in [
