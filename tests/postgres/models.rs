@@ -69,6 +69,10 @@ fn budgets_are_exact_over_servers() {
     let Some(cluster) = Cluster::shared() else { return };
     wait(async { budget_scenarios::reserved_and_spent(World::on(Arc::new(cluster.store().await), settings())).await });
     wait(async {
+        let world = World::on(Arc::new(cluster.store().await), settings());
+        budget_scenarios::estimated_within_the_reservation(world).await;
+    });
+    wait(async {
         budget_scenarios::of_scopes_and_periods(World::on(Arc::new(cluster.store().await), settings())).await
     });
     wait(async {

@@ -410,3 +410,30 @@ pub async fn exact_over_servers(world: World) {
     let budget = only(&servers[0], &ada, workspace).await;
     assert_eq!(shown(&budget), amounts("0.9975", "0", "0"));
 }
+
+/// An estimate costs at most what was reserved, in the ledger as in the budget, so that a budget that is made later
+/// begins with the same amount. What the provider reports counts whole.
+pub async fn estimated_within_the_reservation(world: World) {
+    let (service, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    let set = async |period| {
+        let scope = BudgetScope::Workspace;
+        let set = service
+            .set_budget(&ada, workspace, scope, None, period, limit("1"))
+            .await;
+        shown(&set.unwrap())
+    };
+    set(BudgetPeriod::Day).await;
+    // 100 × 5 + 1000 × 30, and for the second one 100 × 5 + 2000 × 30.
+    for (output, is_estimated, spent) in [(50_000, true, "0.0305"), (2000, false, "0.091")] {
+        let (meter, _) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(1000)))
+            .await
+            .unwrap();
+        let _ = meter.end(200, Some(tokens(100, output)), is_estimated);
+        service.flush().await.unwrap();
+        let total = &usage(&service, &ada, workspace, &[]).await[0];
+        assert_eq!(total.cost_usd.to_string(), spent);
+        assert_eq!(set(BudgetPeriod::Day).await, amounts(spent, "0", "0"));
+    }
+    assert_eq!(set(BudgetPeriod::Month).await, amounts("0.091", "0", "0"));
+}

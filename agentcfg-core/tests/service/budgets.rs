@@ -9,8 +9,9 @@ use agentcfg_core::service::OutputCap;
 use agentcfg_core::store::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Store, StoreError, Write};
 
 use super::budget_scenarios::{
-    MODEL, begin, end, exact_over_servers, limit, made_beside_calls_of_others, of_scopes_and_periods,
-    of_the_period_before, reserved_and_spent, under_a_clock_that_was_ahead, written_with_an_unknown_outcome,
+    MODEL, begin, end, estimated_within_the_reservation, exact_over_servers, limit, made_beside_calls_of_others,
+    of_scopes_and_periods, of_the_period_before, reserved_and_spent, under_a_clock_that_was_ahead,
+    written_with_an_unknown_outcome,
 };
 use super::budget_settlement::{settled_after_a_kill, settled_without_what_was_reported};
 use super::support::{Between, Call, Frozen, World};
@@ -24,6 +25,9 @@ fn worlds() -> [World; 2] {
 async fn calls_reserve_and_spend() {
     for world in worlds() {
         reserved_and_spent(world).await;
+    }
+    for world in worlds() {
+        estimated_within_the_reservation(world).await;
     }
 }
 

@@ -64,8 +64,13 @@ impl Reservation {
 
     /// What is reserved: the cost of the call at most.
     pub fn amount(&self) -> Usd {
+        self.limit().unwrap_or(Usd::ZERO)
+    }
+
+    /// What the call is charged at most where its cost is estimated; `None` where nothing is reserved.
+    pub(in crate::service) fn limit(&self) -> Option<Usd> {
         let most = self.parts.iter().map(|part| part.amount).max();
-        Usd::from_nanos(most.unwrap_or_default().into())
+        most.map(|most| Usd::from_nanos(most.into()))
     }
 
     /// The prices of the model when this was reserved. Its call is charged by them, so that a change of the catalogue
@@ -97,15 +102,10 @@ impl Reservation {
         }
     }
 
-    /// Replaces what is reserved by the cost. An estimate costs at most what was reserved.
-    pub(in crate::service) fn settle(mut self, cost: Usd, is_estimated: bool) {
-        let cost = nanos(cost);
+    /// Replaces what is reserved by the cost.
+    pub(in crate::service) fn settle(mut self, cost: Usd) {
         for part in std::mem::take(&mut self.parts) {
-            let cost = match is_estimated {
-                true => cost.min(part.amount),
-                false => cost,
-            };
-            self.end(&part, cost);
+            self.end(&part, nanos(cost));
         }
     }
 
@@ -134,7 +134,6 @@ impl AgentCfg {
         workspace: WorkspaceId,
         call: &EndedCost<'_>,
         reservation: Option<Reservation>,
-        is_estimated: bool,
     ) -> SettledCall {
         let known = self.inner.budgets.of(workspace);
         // No report is made meanwhile.
@@ -145,7 +144,7 @@ impl AgentCfg {
             self.charge(known.budgets.iter().filter(|budget| !has_reserved(budget)), call);
         }
         if let Some(reservation) = reservation {
-            reservation.settle(call.cost, is_estimated);
+            reservation.settle(call.cost);
         }
         SettledCall {
             ended_at,

@@ -194,7 +194,7 @@ impl AgentCfg {
         let Some(own) = model.and_then(rate).filter(|_| !call.lists_models) else {
             if let Some(budget) = covering.iter().find(|budget| budget.refuses()) {
                 let why = unknown_cost(model, call.lists_models);
-                return Err(not_known(&budget.stored, &why));
+                return Err(not_known(&budget.stored, &why, self.now()));
             }
             return Ok(Some(reservation));
         };
@@ -414,22 +414,24 @@ fn of(budget: &StoredBudget) -> String {
     }
 }
 
-/// The refusal of a call that a budget does not pay for.
-fn exceeded(budget: &StoredBudget, now: Timestamp) -> Error {
+/// The limit of a budget and its end, for messages.
+fn limit_of(budget: &StoredBudget, now: Timestamp) -> String {
     let limit = budget.limit_usd;
     let (time, end) = match budget.period {
         BudgetPeriod::Day => ("a day", period::end(budget.period, now)),
         BudgetPeriod::Month => ("a month", period::end(budget.period, now)),
         BudgetPeriod::Total | BudgetPeriod::Unknown => ("in total", None),
     };
-    let end = match end {
-        Some(end) => format!("it begins again at {end}"),
-        None => "it has no end".to_owned(),
-    };
-    let message = format!(
-        "the budget of {} does not pay for this call: its limit is {limit} USD {time}, {end}",
-        of(budget)
-    );
+    match end {
+        Some(end) => format!("its limit is {limit} USD {time}, it begins again at {end}"),
+        None => format!("its limit is {limit} USD {time}, it has no end"),
+    }
+}
+
+/// The refusal of a call that a budget does not pay for.
+fn exceeded(budget: &StoredBudget, now: Timestamp) -> Error {
+    let (budget, limit) = (of(budget), limit_of(budget, now));
+    let message = format!("the budget of {budget} does not pay for this call: {limit}");
     Error::new(ErrorKind::BudgetExceeded, message)
 }
 
@@ -443,11 +445,8 @@ fn unknown_cost(model: Option<&&str>, lists_models: bool) -> String {
 }
 
 /// The refusal of a call whose cost is not known.
-fn not_known(budget: &StoredBudget, why: &str) -> Error {
-    let message = format!(
-        "{why}, and the budget of {} ({} USD) refuses calls whose cost is not known",
-        of(budget),
-        budget.limit_usd
-    );
+fn not_known(budget: &StoredBudget, why: &str, now: Timestamp) -> Error {
+    let (budget, limit) = (of(budget), limit_of(budget, now));
+    let message = format!("{why}, and the budget of {budget} refuses calls whose cost is not known: {limit}");
     Error::new(ErrorKind::BudgetExceeded, message)
 }

@@ -164,6 +164,13 @@ impl CallMeter {
             Some(usage) => prices.map(|prices| prices.cost(usage)),
             None => Some(Usd::ZERO),
         };
+        // An estimate by the bytes may be many times what the provider can bill: the output cap is in the reservation.
+        let most = self
+            .reservation
+            .as_ref()
+            .filter(|_| is_estimated)
+            .and_then(Reservation::limit);
+        let cost = cost.map(|cost| most.map_or(cost, |most| cost.min(most)));
         let usage = usage.unwrap_or_default();
         let (first_byte_ms, duration_ms) = (self.answered.map(millis), millis(inner.clock.steady_millis()));
         let ended = EndedCall {
@@ -190,9 +197,7 @@ impl CallMeter {
                 .now()
                 .plus_millis(-i64::try_from(duration_ms).unwrap_or(i64::MAX)),
         };
-        let settled = self
-            .service
-            .settle_call(self.workspace, &call, self.reservation, is_estimated);
+        let settled = self.service.settle_call(self.workspace, &call, self.reservation);
         self.service.note_call(
             self.workspace,
             StoredCall {

@@ -190,8 +190,8 @@ pub(super) const FAILURES: &[FailureDoc] = &[
             ),
             (
                 "price",
-                "the model \"own\" has no price in the catalogue, and the budget of the workspace (250 USD) refuses calls whose \
-                 cost is not known",
+                "the model \"own\" has no price in the catalogue, and the budget of the workspace refuses calls whose cost is \
+                 not known: its limit is 250 USD a month, it begins again at 2026-12-01T00:00:00.000Z",
             ),
         ],
     },

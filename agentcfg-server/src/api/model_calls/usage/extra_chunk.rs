@@ -19,7 +19,8 @@ pub struct ExtraChunk {
 
 #[derive(Deserialize)]
 struct Chunk {
-    choices: Vec<IgnoredAny>,
+    /// Absent or null is as none.
+    choices: Option<Vec<IgnoredAny>>,
     /// An object; null is none.
     usage: Option<serde_json::Map<String, serde_json::Value>>,
     /// A failure in the middle of a stream, which the caller must see.
@@ -79,7 +80,10 @@ fn is_extra(event: &[u8]) -> bool {
     let lines = event.split(|byte| matches!(byte, b'\n' | b'\r'));
     let data: Vec<&[u8]> = lines.filter_map(|line| line.strip_prefix(b"data:")).collect();
     let chunk = serde_json::from_slice::<Chunk>(&data.join(&b'\n'));
-    chunk.is_ok_and(|chunk| chunk.choices.is_empty() && chunk.usage.is_some() && chunk.error.is_none())
+    chunk.is_ok_and(|chunk| {
+        let has_choices = chunk.choices.is_some_and(|choices| !choices.is_empty());
+        !has_choices && chunk.usage.is_some() && chunk.error.is_none()
+    })
 }
 
 #[cfg(test)]
@@ -118,6 +122,15 @@ mod tests {
         for end in ["", "\n"] {
             let last = [FIRST, EXTRA.trim_end(), end].concat();
             assert_eq!(passed(last.as_bytes(), 7), FIRST.as_bytes(), "the stream ends with it");
+        }
+        for extra in [
+            "data: {\"id\":\"c\",\"usage\":{\"prompt_tokens\":1}}\n\n",
+            "data: {\"choices\":null,\"usage\":{\"prompt_tokens\":1}}\n\n",
+        ] {
+            assert_eq!(
+                passed([FIRST, extra, DONE].concat().as_bytes(), 9),
+                [FIRST, DONE].concat().as_bytes()
+            );
         }
         for kept in [
             "data: {\"choices\":[],\"usage\":null}\n\n",
