@@ -382,6 +382,7 @@ macro_rules! config_and_data {
                 Self {
                     config: args.config.clone(),
                     data: args.data.clone(),
+                    is_beside_server: true,
                     ..Self::default()
                 }
             }
@@ -406,6 +407,7 @@ macro_rules! config_alone {
             fn from(args: &$args) -> Self {
                 Self {
                     config: args.config.clone(),
+                    is_beside_server: true,
                     ..Self::default()
                 }
             }
@@ -443,6 +445,7 @@ impl From<&ServeArgs> for Flags {
             data: args.data.clone(),
             listen: args.listen.clone(),
             wait_for: args.wait_for,
+            ..Self::default()
         }
     }
 }

@@ -27,7 +27,11 @@ const ADVICE: &str = "name the address with --listen, or set metrics_listen";
 const LONGEST: u64 = 64 << 10;
 
 pub(super) fn run(args: &SettingsArgs) -> Result<ExitCode, CommandError> {
-    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+    let flags = Flags {
+        is_beside_server: true,
+        ..Flags::from(args)
+    };
+    let config = Config::load(flags, std::env::vars_os())?;
     let target = Target::of(&config)?;
     let answer = target.ask().map_err(|error| target.failed(&error))?;
     let (status, text) = read_answer(&answer).ok_or_else(|| target.failed(&io::Error::other("no HTTP answer")))?;

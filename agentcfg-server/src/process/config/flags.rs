@@ -18,4 +18,7 @@ pub struct Flags {
     pub listen: Option<String>,
     /// `--wait-for`, in seconds.
     pub wait_for: Option<u32>,
+    /// Whether a command beside the server reads the settings, such as `backup`. Without the file of the server it
+    /// does not know the providers, and takes a managed credential for any.
+    pub is_beside_server: bool,
 }

@@ -33,6 +33,7 @@ pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsStri
         config: Config::default(),
         given: BTreeMap::new(),
         problems: Vec::new(),
+        has_providers: flags.config.is_some() || !flags.is_beside_server,
     };
     if let Some(path) = &flags.config {
         layers.file(path);
@@ -66,6 +67,8 @@ struct Layers {
     /// The settings that some layer names, with the name and the place that they have there.
     given: Given,
     problems: Vec<String>,
+    /// Whether all providers of the server are known.
+    has_providers: bool,
 }
 
 impl Layers {
@@ -154,18 +157,28 @@ impl Layers {
     fn provider_key(&mut self, id: &str, variable: &str, value: &OsStr) {
         let providers = &self.config.providers;
         let named = |id: &str| model_providers::of_variable(providers, id);
-        let in_file = || Some((named(id.strip_suffix(FILE)?)?, true));
-        let Some((provider, is_file)) = named(id).map(|provider| (provider, false)).or_else(in_file) else {
-            let ids: Vec<_> = providers.iter().map(|provider| provider.id().to_string()).collect();
-            let known = if ids.is_empty() {
-                "no provider".to_owned()
-            } else {
-                ids.join(", ")
-            };
-            let problem = format!(
-                "{variable} (environment): is for no provider: there are openai and anthropic, and the setting providers lists {known}"
-            );
-            return self.problems.push(problem);
+        let of_file = id.strip_suffix(FILE).and_then(named);
+        let (provider, is_file) = match (named(id), of_file) {
+            (Some(provider), None) => (provider, false),
+            (None, Some(provider)) => (provider, true),
+            (Some(one), Some(other)) => {
+                let problem = format!(
+                    "{variable} (environment): may be the key for {one} and the file of the key for {other}; write both into provider_api_keys"
+                );
+                return self.problems.push(problem);
+            }
+            (None, None) if !self.has_providers => return,
+            (None, None) => {
+                let ids: Vec<_> = providers.iter().map(|provider| provider.id().to_string()).collect();
+                let known = match ids.is_empty() {
+                    true => "no provider: it stands in the file of --config".to_owned(),
+                    false => ids.join(", "),
+                };
+                let problem = format!(
+                    "{variable} (environment): is for no provider: there are openai and anthropic, and the setting providers lists {known}"
+                );
+                return self.problems.push(problem);
+            }
         };
         let text = match (is_file, value.to_str()) {
             (true, _) => self.secret_text("provider_api_keys", variable, value),

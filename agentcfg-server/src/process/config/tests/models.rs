@@ -162,6 +162,13 @@ fn further_providers_have_an_api_and_keys_of_their_own() {
             "is for no provider",
         ),
         (
+            "providers = [{ id = 'x', api = 'openai', base_url = 'https://a' }, \
+             { id = 'x-file', api = 'openai', base_url = 'https://b' }]"
+                .to_owned(),
+            Some("AGENTCFG_PROVIDER_API_KEY_X_FILE"),
+            "may be the key for x-file and the file of the key for x",
+        ),
+        (
             "models = [{ id = 'a', provider = 'acme' }]".to_owned(),
             None,
             "a.toml:1): the provider acme of model 1 is not known",
