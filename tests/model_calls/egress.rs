@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::fixture::{Stage, stage, stage_with};
+use crate::upstream::Reply;
 
 /// A forward proxy that notes the first line and the credentials of each request.
 pub struct Proxy {
@@ -107,6 +108,12 @@ async fn calls_go_through_the_proxy_of_the_deployment() {
     );
     let target = format!("POST {provider}/v1/responses {CREDENTIALS}");
     assert_eq!(proxy.seen(), [target]);
+    // The refusal of the proxy itself is no answer of the provider.
+    let refusal = hyper::Response::builder().status(407).body(Default::default()).unwrap();
+    other.upstream.next(Reply::Response(refusal));
+    let call_of = |stage: &Stage| stage.call("openai/v1/responses").json(&json!({"input": "x"}));
+    let refused = call_of(&stage).refused(502, &["openai cannot be reached"]).await;
+    assert_eq!(refused.header("x-should-retry"), Some("true"));
     let direct = through("127.0.0.0/8").await;
     call(&direct).await.expect(200);
     assert_eq!(proxy.seen(), [""; 0]);

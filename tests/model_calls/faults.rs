@@ -37,6 +37,19 @@ async fn an_unreachable_provider_is_502() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_is_not_ready_in_time_is_504_and_is_not_tried_again() {
+    // It takes connections, and answers no handshake.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", silent.local_addr().unwrap());
+    let stage = stage_with(|builder| {
+        let builder = builder.set("openai_base_url", url);
+        builder.set("model_call_first_byte_timeout", "1")
+    });
+    let answer = call(&stage.await).refused(504, &["openai did not answer within 1 s"]).await;
+    assert_eq!(answer.header("x-should-retry"), Some("false"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failed_tls_handshake_is_502() {
     // A server without TLS behind an `https` URL.
     let stage = stage().await;

@@ -164,6 +164,10 @@ record! {
         id: required String,
         /// The provider that runs the model.
         provider: required Provider,
+        /// The provider's name for people.
+        provider_name: required String,
+        /// The API that the provider speaks.
+        provider_api: required ProviderApi,
         /// The name for people.
         display_name: required String,
         /// Whether the model can be called.

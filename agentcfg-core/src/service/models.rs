@@ -4,7 +4,7 @@ use super::records;
 use super::{AgentCfg, Caller, no_member};
 use crate::error::Error;
 use crate::model::{ModelInfo, Permission, Plan, Provider, WorkspaceId};
-use crate::routing::{self, CredentialFacts};
+use crate::routing::{self, CatalogueModel, CredentialFacts};
 
 impl AgentCfg {
     /// The models of the catalogue, each with the credential that the workspace's next call would take.
@@ -37,24 +37,26 @@ impl AgentCfg {
         let plan = records::workspace_plan(access.workspace());
         let (plan, keys) = self.read((plan, keys.collect::<Vec<_>>())).await?;
         let plan = plan.ok_or_else(no_member)?.value.plan;
-        let source = |provider| {
-            let key = providers.iter().position(|known| known.id() == provider);
-            let has_key = key.is_some_and(|at| keys[at].is_some());
-            routing::credential(self.facts(provider, plan, has_key)).0
+        let listed = |model: &CatalogueModel| {
+            let at = providers.iter().position(|known| known.id() == model.provider)?;
+            let (provider, has_key) = (&providers[at], keys[at].is_some());
+            Some(ModelInfo {
+                id: model.id.clone(),
+                provider: model.provider,
+                provider_name: provider.name().to_owned(),
+                provider_api: provider.api(),
+                display_name: model.display_name.clone(),
+                status: model.status,
+                credential: routing::credential(self.facts(model.provider, plan, has_key)).0,
+                input_price: model.prices.map(|prices| prices.input),
+                cached_input_price: model.prices.and_then(|prices| prices.cached_input),
+                cache_write_price: model.prices.and_then(|prices| prices.cache_write),
+                output_price: model.prices.and_then(|prices| prices.output),
+                max_output_tokens: model.max_output_tokens,
+            })
         };
-        let models = catalogue.models().iter().map(|model| ModelInfo {
-            id: model.id.clone(),
-            provider: model.provider,
-            display_name: model.display_name.clone(),
-            status: model.status,
-            credential: source(model.provider),
-            input_price: model.prices.map(|prices| prices.input),
-            cached_input_price: model.prices.and_then(|prices| prices.cached_input),
-            cache_write_price: model.prices.and_then(|prices| prices.cache_write),
-            output_price: model.prices.and_then(|prices| prices.output),
-            max_output_tokens: model.max_output_tokens,
-        });
-        Ok(models.collect())
+        // The catalogue refuses models of other providers.
+        Ok(catalogue.models().iter().filter_map(listed).collect())
     }
 
     /// What decides whose credential a call to a provider takes.

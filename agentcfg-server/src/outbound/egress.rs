@@ -74,8 +74,19 @@ impl Egress {
     /// A tunnel through the proxy for this URL; `None` where it is reached directly.
     pub(super) async fn tunnel(&self, url: &Uri) -> Option<Result<TokioIo<TcpStream>, BoxError>> {
         let proxy = self.proxy(url)?;
-        Some(open(proxy, HttpConnector::new(), url.clone()).await)
+        Some(open(proxy, HttpConnector::new(), with_port(url)).await)
     }
+}
+
+/// A `http` URL with its port: a tunnel is one to port 443 where the URL has none.
+fn with_port(url: &Uri) -> Uri {
+    let host = url
+        .host()
+        .filter(|_| url.scheme_str() == Some("http") && url.port().is_none());
+    let authority = host.and_then(|host| format!("{host}:80").parse().ok());
+    let mut parts = url.clone().into_parts();
+    parts.authority = authority.or(parts.authority);
+    Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
 }
 
 /// Whether a URL has more than its root, which the matcher drops.
@@ -156,6 +167,18 @@ mod tests {
             "http://proxy.internal:3128/?a=b",
         ] {
             assert_eq!(Egress::through(bad, "").unwrap_err(), InvalidProxy, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_tunnel_goes_to_the_port_of_the_scheme() {
+        for (url, expected) in [
+            ("http://plain.test/x?y=1", "http://plain.test:80/x?y=1"),
+            ("http://[2001:db8::1]/", "http://[2001:db8::1]:80/"),
+            ("http://plain.test:8080/x", "http://plain.test:8080/x"),
+            ("https://secret.test/x", "https://secret.test/x"),
+        ] {
+            assert_eq!(with_port(&Uri::from_static(url)), expected);
         }
     }
 

@@ -25,7 +25,7 @@ use agentcfg_core::tls;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::header::{HOST, PROXY_AUTHORIZATION};
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::ClientConfig;
@@ -183,6 +183,7 @@ impl Outbound {
         let forwarding = self.egress.forwarding(&head.uri);
         let absolute = forwarding.is_some().then(|| head.uri.clone());
         let (origin, target) = Origin::split(head.uri).map_err(|error| OutboundError::Connect(error.into()))?;
+        let is_forwarded = absolute.is_some();
         head.uri = absolute.unwrap_or(target);
         if let Some(authorization) = forwarding.and_then(|forwarding| forwarding.authorization) {
             head.headers.insert(PROXY_AUTHORIZATION, authorization);
@@ -200,6 +201,11 @@ impl Outbound {
             let outcome = pooled.connection.send(request).await;
             *may_have_arrived = !matches!(outcome, Err(Unanswered::Unsent(_)));
             match outcome {
+                // The proxy's own refusal, which reached no server.
+                Ok(response) if is_forwarded && response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+                    *may_have_arrived = false;
+                    return Err(OutboundError::Connect("the proxy needs a user and a password".into()));
+                }
                 Ok(response) => {
                     return Ok(response.map(|incoming| OutboundBody::new(incoming, pooled, Arc::clone(&self.pool))));
                 }

@@ -49,6 +49,7 @@ const STATUS_CODES: &[(&str, &[&str])] = &[
         &["OK", "BAD_REQUEST", "UNAUTHORIZED", "FORBIDDEN"],
     ),
     ("identity/discovery.rs", &["OK"]),
+    ("outbound/mod.rs", &["PROXY_AUTHENTICATION_REQUIRED"]),
 ];
 
 const SERVER: &str = "agentcfg-server/src";

@@ -747,6 +747,10 @@ export interface ModelInfo {
   id: string;
   /** The provider that runs the model. */
   provider: Provider;
+  /** The provider's name for people. */
+  provider_name: string;
+  /** The API that the provider speaks. */
+  provider_api: ProviderApi;
   /** The name for people. */
   display_name: string;
   /** Whether the model can be called. */
@@ -920,6 +924,9 @@ export interface PromptValues {
 
 /** A model provider: `openai`, `anthropic`, or one that the deployment has configured. */
 export type Provider = string;
+
+/** The API that a provider speaks. */
+export type ProviderApi = "anthropic" | "openai";
 
 /** A saved provider key, without the key. */
 export interface ProviderKeyInfo {

@@ -34,6 +34,8 @@ impl Endpoint for List {
                 {
                     "id": "claude-sonnet-5-5",
                     "provider": "anthropic",
+                    "provider_name": "Anthropic",
+                    "provider_api": "anthropic",
                     "display_name": "Claude Sonnet 5.5",
                     "status": "available",
                     "credential": "workspace",

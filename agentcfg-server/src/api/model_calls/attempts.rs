@@ -58,8 +58,10 @@ impl ModelCalls {
                 Ok(answer) => Ok(metered.answered(answer)),
                 Err(error) => {
                     let kind = error.kind();
+                    // An SDK would wait as long again after a timeout, whatever was sent.
+                    let is_retried = !is_bought && !matches!(error, CallError::TimedOut(..));
                     let failure = match error.is_of_provider() {
-                        true => Failure::from(error).should_retry(!is_bought),
+                        true => Failure::from(error).should_retry(is_retried),
                         false => Failure::from(error),
                     };
                     metered.failed(failure.status.as_u16(), kind);

@@ -271,6 +271,9 @@ fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> Va
     if answer.is_versioned {
         names.push("Agent-Version");
     }
+    if matches!(endpoint.content, Content::ModelCall) {
+        names.extend(["Agent-Model", "Agent-Attempts"]);
+    }
     if answer.has_cursor {
         names.push("Change-Cursor");
     }

@@ -839,6 +839,10 @@ class ModelInfo(TypedDict):
     """What requests name."""
     provider: Provider
     """The provider that runs the model."""
+    provider_name: str
+    """The provider's name for people."""
+    provider_api: ProviderApi
+    """The API that the provider speaks."""
     display_name: str
     """The name for people."""
     status: ModelStatus
@@ -1038,6 +1042,9 @@ class PromptValues(TypedDict, total=False):
 
 Provider = str
 """A model provider: `openai`, `anthropic`, or one that the deployment has configured."""
+
+ProviderApi = Literal["anthropic", "openai"]
+"""The API that a provider speaks."""
 
 
 class ProviderKeyInfo(TypedDict):

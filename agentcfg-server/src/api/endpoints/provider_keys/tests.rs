@@ -153,7 +153,8 @@ async fn models_show_the_catalogue_and_the_credential_in_use() {
     assert_eq!(models.as_array().unwrap().len(), 7);
     assert_eq!(
         models[0],
-        json!({"id": "claude-opus-5-5", "provider": "anthropic", "display_name": "Claude Opus 5.5",
+        json!({"id": "claude-opus-5-5", "provider": "anthropic", "provider_name": "Anthropic",
+               "provider_api": "anthropic", "display_name": "Claude Opus 5.5",
                "status": "available", "credential": "none", "input_price": 4, "cached_input_price": 0.2,
                "cache_write_price": 5, "output_price": 20, "max_output_tokens": 128_000})
     );
