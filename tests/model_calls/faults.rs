@@ -45,7 +45,9 @@ async fn a_connection_that_is_not_ready_in_time_is_504_and_is_not_tried_again() 
         let builder = builder.set("openai_base_url", url);
         builder.set("model_call_first_byte_timeout", "1")
     });
-    let answer = call(&stage.await).refused(504, &["openai did not answer within 1 s"]).await;
+    let answer = call(&stage.await)
+        .refused(504, &["openai did not answer within 1 s"])
+        .await;
     assert_eq!(answer.header("x-should-retry"), Some("false"));
 }
 

@@ -1,7 +1,9 @@
 //! The life cycle of API keys: creation, use, expiry, revocation.
 
-use agentcfg_core::model::AgentFilter;
-use agentcfg_core::model::{AgentPatch, Environment, NewAgent, Permission, Role, RotateApiKey, Scope, WorkspaceId};
+use agentcfg_core::model::{
+    AgentFilter, AgentId, AgentPatch, Environment, Label, NewAgent, NewApiKey, Permission, Role, RotateApiKey, Scope,
+    VersionSelector, WorkspaceId,
+};
 use agentcfg_core::store::{Batch, Key, Kind, Write};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, token};
 
@@ -33,6 +35,31 @@ async fn a_new_key_shows_its_plaintext_once_and_works() {
         );
         world.clock.advance_millis(1);
     }
+}
+
+#[tokio::test]
+async fn a_limited_key_names_its_agent_its_label_and_its_end() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let (end, label): (_, Label) = (at("2026-11-20T10:00:00Z"), "production".parse().unwrap());
+    let caller = async |new: NewApiKey| {
+        let key = world.service.create_api_key(&world.user("ada"), new).await.unwrap().key;
+        world.service.authenticate(&key).await.unwrap()
+    };
+    for (agents, only) in [(&["writer"][..], Some("writer")), (&["editor", "writer"], None)] {
+        let agents: Vec<AgentId> = agents.iter().map(|id| id.parse().unwrap()).collect();
+        let new = new_key(workspace, Scope::Read).agents(agents).label(label.clone());
+        let caller = caller(new.expires_at(end)).await;
+        assert_eq!(caller.only_agent().map(AgentId::as_str), only);
+        assert!(caller.may_name("writer").is_ok());
+        assert_eq!(kind(caller.may_name("other")), ErrorKind::Forbidden);
+        assert_eq!((caller.pinned_label(), caller.expires_at()), (Some(&label), Some(end)));
+        let selected = caller.select_version(VersionSelector::Current);
+        assert_eq!(selected.unwrap(), VersionSelector::Label("production"));
+        let other = caller.select_version(VersionSelector::Version(1));
+        assert_eq!(kind(other), ErrorKind::Forbidden);
+    }
+    assert_eq!(caller(new_key(workspace, Scope::Read)).await.expires_at(), None);
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! Labels: moving, removing and promoting them.
 
 use agentcfg_core::model::{
-    Action, AgentPatch, LabelFilter, LabelTarget, Patch, Plan, Promotion, Role, Scope, VersionPage, WorkspaceId,
+    Action, AgentPatch, LabelFilter, LabelRestore, LabelTarget, Patch, Plan, Promotion, Role, Scope, VersionPage,
+    WorkspaceId,
 };
 use agentcfg_core::{AgentCfg, Caller, ErrorKind};
 use serde_json::json;
@@ -329,13 +330,14 @@ async fn a_promotion_moves_the_labels_of_all_bearers_in_one_commit() {
 }
 
 #[tokio::test]
-async fn at_most_a_thousand_agents_are_promoted() {
+async fn at_most_a_thousand_labels_move_at_once() {
     let world = World::with(|settings| settings.default_plan = Plan::Enterprise);
     let workspace = world.workspace("ada").await;
     let (service, ada) = (&world.service, world.user("ada"));
     for number in 0..1000 {
         world.agent(workspace, "ada", &format!("a{number}")).await;
     }
+    let before = world.log(workspace, "ada").await.len() as u64;
     let promotion = Promotion::new("latest".parse().unwrap(), "live".parse().unwrap());
     assert_eq!(
         service
@@ -345,7 +347,15 @@ async fn at_most_a_thousand_agents_are_promoted() {
             .len(),
         1000
     );
+    let back = async || {
+        let restore = LabelRestore::new("live".parse().unwrap(), before);
+        service.restore_label(&ada, workspace, restore, true).await
+    };
+    assert_eq!(back().await.unwrap().len(), 1000);
     world.agent(workspace, "ada", "one-more").await;
+    let label = service.set_label(&ada, Some(workspace), "one-more", "live", LabelTarget::new(1));
+    label.await.unwrap();
+    assert_eq!(kind(back().await), ErrorKind::PlanLimit);
     let refused = service.promote_labels(&ada, workspace, promotion.clone(), false).await;
     assert_eq!(kind(refused), ErrorKind::PlanLimit);
     let ids: Vec<_> = (0..1001).map(|number| format!("a{number}").parse().unwrap()).collect();

@@ -329,6 +329,26 @@ mod tests {
     }
 
     #[test]
+    fn a_shard_is_swept_when_it_is_full_and_then_may_grow_to_twice_its_size() {
+        let mut shard = Shard {
+            slots: HashMap::default(),
+            sweep_at: 3,
+        };
+        let in_use = || Slot {
+            verified: Some(key().1),
+            ..Slot::default()
+        };
+        for (slots, left) in [(2, 2), (1, 0)] {
+            shard.slots.extend((0..slots).map(|_| (key().0, Slot::default())));
+            shard.sweep(3, at(0));
+            assert_eq!(shard.slots.len(), left);
+        }
+        shard.slots.extend((0..5).map(|_| (key().0, in_use())));
+        shard.sweep(3, at(0));
+        assert_eq!((shard.slots.len(), shard.sweep_at), (5, 10));
+    }
+
+    #[test]
     fn a_use_is_due_once_in_a_while() {
         let slot = Slot::default();
         assert!(slot.is_use_due(at(0)));

@@ -171,3 +171,18 @@ fn write_now_and_then(every: Duration, service: &Weak<Inner>, runtime: &Handle) 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_use_that_was_noted_during_a_write_is_kept() {
+        let uses = LastUses::default();
+        let [early, late] = [1, 2].map(Timestamp::from_unix_millis);
+        uses.put("a".to_owned(), late);
+        uses.put("b".to_owned(), early);
+        uses.forget(&[("a".to_owned(), early), ("b".to_owned(), early)]);
+        assert_eq!((uses.pending("a"), uses.pending("b")), (Some(late), None));
+    }
+}
