@@ -98,7 +98,7 @@ class Holder:
         """Replace the state, and tell the listeners if it differs."""
         with self._lock:
             before = self._snapshot
-            if before is None or dict(before) != dict(snapshot):
+            if before is None or before != snapshot:
                 self._snapshot = snapshot
             self._source = source
             self._as_of = self._clock.now() if as_of is None else as_of

@@ -176,13 +176,15 @@ class AsyncLine(_Line[AsyncReporter]):
         await self._wake()
         await asyncio.wait({reported}, timeout=PATIENCE)
 
-    def close(self) -> None:
-        """Repeat no report any more, and end the task."""
+    async def close(self) -> None:
+        """Repeat no report any more, and end the task, which may be sending one."""
         self._stop()
-        if self._task is not None and self._task.get_loop() is asyncio.get_running_loop():
-            self._task.cancel()
+        task = self._task
+        if task is not None and task.get_loop() is asyncio.get_running_loop():
+            task.cancel()
             self._task = None
             self._note(self._changes)
+            await asyncio.wait({task})
 
     async def _wake(self) -> None:
         """Send what is due."""

@@ -18,7 +18,7 @@ from ._async_methods import AsyncMethods
 from ._sync_methods import SyncMethods
 from ._version import __version__
 from .calls import ApiResponse, Call, Key
-from .errors import AgentCfgError, RateLimit, ResponseFacts, may_pass
+from .errors import AgentCfgError, RateLimit, may_pass
 from .timing import (
     FEED_MAX_DELAY,
     FEED_MIN_DELAY,
@@ -131,7 +131,7 @@ class _Core(Generic[Http, Transport]):
     async def _attempt(self, call: Call[Any], seconds: float) -> ApiResponse:
         deadline = self._clock.monotonic() + seconds
         response = await self._opened(call, seconds)
-        with exchange(calls.facts_of(response.status_code, response.headers)):
+        with exchange(response):
             body = await self._body(response, max(0.0, deadline - self._clock.monotonic()))
         return ApiResponse(response.status_code, response.headers, body)
 
@@ -239,13 +239,14 @@ class _Lines:
 
 
 @contextmanager
-def exchange(facts: ResponseFacts | None = None) -> Generator[None, None, None]:
-    """Turn the failures of connections into those of this package. `facts` are of a response that has begun."""
+def exchange(begun: httpx.Response | None = None) -> Generator[None, None, None]:
+    """Turn failures of connections into those of this package, which have the facts of a response that has begun."""
     try:
         yield
-    except httpx.TransportError as error:
-        raise calls.transport_error(error, facts) from error
-    except (httpx.InvalidURL, httpx.DecodingError) as error:
+    except (httpx.TransportError, httpx.InvalidURL, httpx.DecodingError) as error:
+        facts = None if begun is None else calls.facts_of(begun.status_code, begun.headers)
+        if isinstance(error, httpx.TransportError):
+            raise calls.transport_error(error, facts) from error
         raise calls.errors.AnswerError(str(error), facts=facts) from error
 
 

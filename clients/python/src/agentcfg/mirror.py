@@ -396,7 +396,7 @@ class AsyncAgentCfg(Mirror):
         finally:
             self._holder.close()
             for line in self._lines.values():
-                line.close()
+                await line.close()
             for client in (self._client, self._reporter):
                 if client is not None:
                     with suppress(RuntimeError):  # the loop of its connections has ended

@@ -74,6 +74,10 @@ class Snapshot(Mapping[str, Agent]):
         """Return the number of agents."""
         return len(self._agents)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same agents. Most of those of two snapshots in a row are the same objects."""
+        return self._agents == other._agents if isinstance(other, Snapshot) else super().__eq__(other)
+
     def __reduce__(self) -> tuple[type[Snapshot], tuple[str, dict[str, Agent]]]:
         """Let a snapshot be copied and pickled."""
         return type(self), (self.label, dict(self._agents))
