@@ -2,9 +2,9 @@
 //!
 //! `source_tree` is a value of a source and `parse_tree` reads one. A table of `formats` says where each key goes:
 //! `table` follows it for an import and `export` back, with the kinds of values of `convert` and the paths of
-//! `definition`. `front_matter` reads Markdown, `yaml_text` writes YAML, `secrets` finds what must not be stored, and
-//! `name` makes identifiers. `output_file` is a file of an export, and `places` says where it goes; `existing` and
-//! `yaml_file` keep what is in the file that it replaces.
+//! `definition`. `same` compares agents. `front_matter` reads Markdown, `yaml_text` writes YAML, `secrets` finds what
+//! must not be stored, and `name` makes identifiers. `output_file` is a file of an export, and `places` says where it
+//! goes; `existing` and `yaml_file` keep what is in the file that it replaces.
 
 mod convert;
 mod definition;
@@ -16,6 +16,7 @@ mod name;
 pub mod output_file;
 mod parse_tree;
 pub mod places;
+mod same;
 mod secrets;
 mod source_tree;
 mod table;
@@ -30,6 +31,8 @@ use std::path::{Path, PathBuf};
 
 pub use self::export::{export, make_unique};
 pub use self::parse_tree::from_json;
+pub use self::same::differing_fields;
+use self::same::is_repeated;
 pub use self::source_tree::{Entry, Node};
 pub use self::table::{Format, Imported, Record, Went, import};
 use crate::agent_file::{Markers, Place, Problem, UNRESOLVED, conflicts_of_body, utf8};
@@ -332,23 +335,6 @@ pub fn agents(format: &Format, reading: &mut Reading, went: &mut Went) -> Vec<Im
         reading.problems.extend(collisions);
     }
     kept
-}
-
-/// Whether two agents are one, which is in two files.
-fn is_repeated(format: &Format, one: &Imported, other: &Imported) -> bool {
-    let without_file = |agent: &Imported| {
-        let mut fields = agent.fields.clone();
-        let definition = fields.iter_mut().find(|entry| entry.key == "definition");
-        if let Some(kept) = definition.and_then(|entry| entry.node.map_at(format.word)?.entries_mut()) {
-            kept.retain(|entry| !["$file", "$yaml", "$json"].contains(&entry.key.as_str()));
-        }
-        let is_empty = |entry: &Entry| {
-            entry.key == "definition" && entry.node.entries().iter().all(|entry| entry.node.entries().is_empty())
-        };
-        fields.retain(|entry| !is_empty(entry));
-        fields
-    };
-    one.version == other.version && without_file(one) == without_file(other)
 }
 
 /// Why agents with one identifier are not the versions of one agent.

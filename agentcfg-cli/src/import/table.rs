@@ -73,6 +73,8 @@ pub struct Format {
     pub home: Option<&'static str>,
     /// The key whose values its tool identifies agents by.
     pub unique: Option<&'static str>,
+    /// The keys whose values its tool changes without a new version.
+    pub unversioned: &'static [&'static str],
     pub read: fn(&super::Source<'_>, &mut super::Reading),
     /// The files of agents. What has no place in them is added to the second.
     pub write: fn(Vec<Written>, &mut NotHeld) -> Vec<File>,

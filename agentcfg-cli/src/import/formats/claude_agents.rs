@@ -34,6 +34,7 @@ pub const FORMAT: Format = Format {
     directories: &[],
     home: None,
     unique: Some("name"),
+    unversioned: &["created_at", "updated_at", "archived_at"],
     read,
     write,
 };

@@ -30,6 +30,7 @@ pub const FORMAT: Format = Format {
     directories: &[".codex"],
     home: Some(".codex/agents"),
     unique: Some("name"),
+    unversioned: &[],
     read,
     write,
 };

@@ -40,6 +40,7 @@ pub const FORMAT: Format = Format {
     directories: &[],
     home: None,
     unique: Some("$name"),
+    unversioned: &[],
     read,
     write,
 };

@@ -28,6 +28,23 @@ const CONFIG: &[&str] = &[
     "tools",
 ];
 
+/// Labels move, tags are of all versions, and the API tells more of a prompt than the export of the page.
+const UNVERSIONED: &[&str] = &[
+    "id",
+    "labels",
+    "tags",
+    "commitMessage",
+    "isActive",
+    "projectId",
+    "createdBy",
+    "createdAt",
+    "updatedAt",
+    "lastUpdatedAt",
+    "lastConfigUpdatedAt",
+    "lastUsedAt",
+    "resolutionGraph",
+];
+
 pub const FORMAT: Format = Format {
     word: "langfuse",
     rows: &[
@@ -83,6 +100,7 @@ pub const FORMAT: Format = Format {
     directories: &[],
     home: None,
     unique: Some("name"),
+    unversioned: UNVERSIONED,
     read,
     write,
 };

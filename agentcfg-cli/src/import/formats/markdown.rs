@@ -50,6 +50,7 @@ pub const CLAUDE_CODE: Format = Format {
     directories: &[".claude", ".claude-plugin"],
     home: Some(".claude/agents"),
     unique: Some("name"),
+    unversioned: &[],
     read: claude_code,
     write,
 };
@@ -80,6 +81,7 @@ pub const COPILOT: Format = Format {
     directories: &[".github"],
     home: Some(".github/agents"),
     unique: None,
+    unversioned: &[],
     read: copilot,
     write,
 };
@@ -110,6 +112,7 @@ pub const OPENCODE: Format = Format {
     directories: &[".opencode"],
     home: Some(".opencode/agents"),
     unique: None,
+    unversioned: &[],
     read: opencode,
     write,
 };

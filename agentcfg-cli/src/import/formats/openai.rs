@@ -61,6 +61,7 @@ pub const FORMAT: Format = Format {
     directories: &[],
     home: None,
     unique: None,
+    unversioned: &[],
     read,
     write,
 };

@@ -187,6 +187,29 @@ fn what_is_too_large_is_named_with_its_place() {
 }
 
 #[test]
+fn labels_and_places_are_no_content_of_a_version() {
+    let prompt = |text: &str, label: &str, model: &str| {
+        format!(
+            r#"[{{"name": "a", "version": 1, "prompt": "{text}", "labels": ["{label}"], "tags": ["{label}"],
+            "config": {{"model": "{model}", "top_k": {}}}, "updatedAt": "{label}"}}]"#,
+            model.len()
+        )
+    };
+    let spec = |text: &str| read_one("langfuse", "a.json", text).0[0].spec().unwrap();
+    let one = spec(&prompt("x", "production", "m"));
+    let config = serde_json::from_value(serde_json::to_value(&one).unwrap()).unwrap();
+    for (text, differing) in [
+        (prompt("x", "production", "m"), vec![]),
+        (prompt("x", "staging", "m"), vec![]),
+        (prompt("y", "production", "m"), vec!["persona_prompt"]),
+        (prompt("x", "staging", "m2"), vec!["model", "definition"]),
+    ] {
+        let found = differing_fields(format("langfuse").unwrap(), &spec(&text), &config).unwrap();
+        assert_eq!(found, differing, "{text}");
+    }
+}
+
+#[test]
 fn a_label_at_two_versions_is_a_problem() {
     let prompts = r#"[{"name": "m", "version": 1, "prompt": "a", "labels": ["production"]},
         {"name": "m", "version": 2, "prompt": "b", "labels": ["latest", "production"]}]"#;
