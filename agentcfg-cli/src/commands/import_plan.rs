@@ -13,6 +13,7 @@ use super::import_report::{Report, Row};
 use super::importer::{Importer, Ready, batches, is_made_by};
 use crate::agent_file::Problem;
 use crate::failure::Result;
+use crate::import::{Identity, other_source};
 
 /// What is to be made.
 #[derive(Default)]
@@ -29,6 +30,9 @@ pub struct Plan<'a> {
     pub versions: BTreeMap<String, u64>,
 }
 
+/// What identifies the other agents of the source that agents of the workspace were made of.
+type Others = BTreeMap<String, Identity>;
+
 impl Plan<'_> {
     /// Whether a label of an agent stays where it is.
     pub fn keeps(&self, agent_id: &str, label: &str) -> bool {
@@ -41,9 +45,10 @@ impl Importer<'_> {
     pub async fn plan<'a>(&self, ready: &'a [Ready], label: Option<&Label>, report: &mut Report) -> Result<Plan<'a>> {
         let known = self.known().await?;
         let mut plan = Plan::default();
-        let mut again = self.pending(&known, ready, &mut plan)?;
+        let others = self.other_sources(&known, ready).await?;
+        let mut again = self.pending(&known, &others, ready, &mut plan)?;
         let absent = self
-            .absent_versions(&known, ready, &mut plan, &mut again, report)
+            .absent_versions((&known, &others), ready, &mut plan, &mut again, report)
             .await?;
         let planned = self.dry_run(&mut plan).await?;
         let (mut refused, mut kept) = (BTreeSet::new(), BTreeSet::new());
@@ -71,7 +76,7 @@ impl Importer<'_> {
                 continue;
             }
             let reason = match agent.filter(|_| !is_kept && !self.overwrite) {
-                Some(agent) => self.reason(agent, &changes).await?,
+                Some(agent) => self.reason(agent, others.get(*agent_id), &changes).await?,
                 None => None,
             };
             if let Some(reason) = reason {
@@ -103,12 +108,30 @@ impl Importer<'_> {
         Ok(plan)
     }
 
-    /// Names the versions that the workspace should have by their numbers, and has not, or not with the same content, as
+    /// The agents of the workspace that were made of other agents of the source than those with their identifiers now.
+    async fn other_sources(&self, known: &BTreeMap<String, Agent>, ready: &[Ready]) -> Result<Others> {
+        let mut others = Others::new();
+        for one in ready {
+            let agent_id = &one.imported.agent_id;
+            let Some(agent) = known.get(agent_id).filter(|_| !others.contains_key(agent_id)) else {
+                continue;
+            };
+            // A name may have been changed in the workspace.
+            if let Some(other) = other_source(self.format, &one.imported, &agent.config())?
+                && (one.imported.identity.is_some() || self.made_current(&agent.agent_id).await?)
+            {
+                others.insert(agent_id.clone(), other);
+            }
+        }
+        Ok(others)
+    }
+
+    /// Names the versions that the workspace should have by their numbers, and has not, or not with the same content:
     /// versions are made in their order. With `--overwrite` they are made, and the newer ones after them again. Returns
     /// those that stay absent.
     async fn absent_versions<'a>(
         &self,
-        known: &BTreeMap<String, Agent>,
+        (known, others): (&BTreeMap<String, Agent>, &Others),
         ready: &'a [Ready],
         plan: &mut Plan<'a>,
         again: &mut BTreeSet<&'a str>,
@@ -121,7 +144,9 @@ impl Importer<'_> {
         }
         let (mut last, mut wanted) = (BTreeMap::new(), Versions::new());
         for (agent_id, versions) in &by_agent {
-            let Some(agent) = known.get(*agent_id) else { continue };
+            let Some(agent) = known.get(*agent_id).filter(|_| !others.contains_key(*agent_id)) else {
+                continue;
+            };
             let Some(current) = self.number_in(&agent.config())? else {
                 continue;
             };
@@ -164,13 +189,14 @@ impl Importer<'_> {
     fn pending<'a>(
         &self,
         known: &BTreeMap<String, Agent>,
+        others: &Others,
         ready: &'a [Ready],
         plan: &mut Plan<'a>,
     ) -> Result<BTreeSet<&'a str>> {
         for one in ready {
             let agent_id = one.imported.agent_id.as_str();
             let pending = plan.pending.entry(agent_id).or_default();
-            let last = match known.get(agent_id) {
+            let last = match known.get(agent_id).filter(|_| !others.contains_key(agent_id)) {
                 Some(agent) => self.number_in(&agent.config())?,
                 None => None,
             };
@@ -234,12 +260,19 @@ impl Importer<'_> {
             .collect())
     }
 
-    /// Why an agent that differs is not overwritten: no import of this format made its current version.
-    async fn reason(&self, agent: &Agent, changes: &[String]) -> Result<Option<String>> {
+    /// Why an agent that differs is not overwritten: it was made of another agent of the source, or no import of this
+    /// format made its current version.
+    async fn reason(&self, agent: &Agent, other: Option<&Identity>, changes: &[String]) -> Result<Option<String>> {
         let agent_id = &agent.agent_id;
         if !agent.is_active {
             return Ok(Some(format!(
                 "the agent {agent_id} is deactivated in the workspace, and stays so: --overwrite restores it"
+            )));
+        }
+        if let Some((key, value)) = other {
+            return Ok(Some(format!(
+                "the agent {agent_id} of the workspace was imported from another agent, with the {key} {value:?}: \
+                 rename one of them, or --overwrite replaces it"
             )));
         }
         let is_own = self.made_current(agent_id).await?;

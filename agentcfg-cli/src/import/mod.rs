@@ -31,10 +31,10 @@ use std::path::{Path, PathBuf};
 
 pub use self::export::{export, make_unique};
 pub use self::parse_tree::from_json;
-pub use self::same::differing_fields;
 use self::same::is_repeated;
+pub use self::same::{differing_fields, other_source};
 pub use self::source_tree::{Entry, Node};
-pub use self::table::{Format, Imported, Record, Went, import};
+pub use self::table::{Format, Identity, Imported, Record, Went, import};
 use crate::agent_file::{Markers, Place, Problem, UNRESOLVED, conflicts_of_body, utf8};
 use crate::failure::{CommandFailure, Result};
 use crate::file;

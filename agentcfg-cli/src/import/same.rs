@@ -6,7 +6,7 @@ use agentcfg_client::model::{AgentConfig, AgentSpec};
 
 use super::parse_tree::from_json;
 use super::source_tree::{Entry, Node, take};
-use super::table::{BESIDE, Format, Imported};
+use super::table::{BESIDE, Format, Identity, Imported};
 use crate::agent_file::Fields;
 use crate::failure::{CommandFailure, Result};
 
@@ -34,6 +34,26 @@ pub fn differing_fields(format: &Format, source: &AgentSpec, config: &AgentConfi
         }
     }
     Ok(differing)
+}
+
+/// What identifies the agent of the source that an agent of the workspace was made of, if that is another one than
+/// this. Without a key that identifies it, an agent is known by its name where its tool tells agents apart by their
+/// names.
+pub fn other_source(format: &Format, one: &Imported, config: &AgentConfig) -> Result<Option<Identity>> {
+    let have = Fields::of(config)?;
+    let kept = &have.get(Fields::DEFINITION)[format.word];
+    let other = match &one.identity {
+        Some((key, value)) => kept[*key]
+            .as_str()
+            .filter(|have| have != value)
+            .map(|have| (*key, have)),
+        None if format.unique.is_some() => {
+            let name = have.get("display_name").as_str().filter(|have| *have != one.name);
+            name.map(|have| ("name", have))
+        }
+        None => None,
+    };
+    Ok(other.map(|(key, value)| (key, value.to_owned())))
 }
 
 /// The parts of a definition that a new version of the source is made for.

@@ -80,6 +80,9 @@ pub struct Format {
     pub write: fn(Vec<Written>, &mut NotHeld) -> Vec<File>,
 }
 
+/// A key that identifies agents of a source, and its value.
+pub type Identity = (&'static str, String);
+
 /// What a source has of one agent, or of one version of it.
 #[derive(Debug)]
 pub struct Record {
@@ -90,8 +93,8 @@ pub struct Record {
     pub default_name: String,
     /// The number of the version in the source.
     pub version: Option<u64>,
-    /// What the source identifies the agent by, whatever its name is.
-    pub identity: Option<String>,
+    /// The key that the source identifies the agent by, whatever its name is, and its value.
+    pub identity: Option<Identity>,
     pub labels: Vec<String>,
     /// What the format keeps beside the keys of the source; the names begin with `$`.
     pub beside: Vec<Entry>,
@@ -125,7 +128,7 @@ pub struct Imported {
     /// The fields of the agent, of which the definition is one.
     pub fields: Vec<Entry>,
     pub version: Option<u64>,
-    pub identity: Option<String>,
+    pub identity: Option<Identity>,
     pub labels: Vec<String>,
 }
 

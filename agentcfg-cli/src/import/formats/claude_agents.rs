@@ -50,7 +50,7 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
             continue;
         }
         let mut record = Record::new(source.path, object.place, entries, source.stem());
-        record.identity = object.text_of("id").map(str::to_owned);
+        record.identity = object.text_of("id").map(|id| ("id", id.to_owned()));
         record.version = number(&record.entries, "version");
         reading.records.push(record);
     }

@@ -85,6 +85,9 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
         }
         entries.extend(taken);
         let mut record = Record::new(source.path, object.place, entries, source.stem());
+        // `-` stands for the owner of the key.
+        let owner = object.text_of("owner").filter(|owner| *owner != "-");
+        record.identity = owner.map(|owner| ("owner", owner.to_owned()));
         if is_manifest {
             record
                 .beside

@@ -104,9 +104,11 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
             (true, _) | (false, None) => source.stem().to_owned(),
             (false, Some(id)) => id.to_owned(),
         };
-        reading
-            .records
-            .push(Record::new(source.path, object.place, entries, name));
+        let mut record = Record::new(source.path, object.place, entries, name);
+        // Each response has an id of its own.
+        let id = object.text_of("id").filter(|id| id.starts_with("asst_"));
+        record.identity = id.map(|id| ("id", id.to_owned()));
+        reading.records.push(record);
     }
 }
 

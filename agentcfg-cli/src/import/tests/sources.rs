@@ -210,6 +210,64 @@ fn labels_and_places_are_no_content_of_a_version() {
 }
 
 #[test]
+fn another_agent_of_the_source_is_told_by_its_id_or_its_name() {
+    let assistant = |id: &str| format!(r#"{{"id": "{id}", "name": "Triage", "model": "m"}}"#);
+    let owned = |owner: &str| {
+        let manifest = r#"{"lc": 1, "type": "constructor", "id": ["ChatPromptTemplate"], "kwargs": {}}"#;
+        format!(r#"{{"repo_handle": "triage", "owner": "{owner}", "manifest": {manifest}}}"#)
+    };
+    let named = |name: &str| format!("---\nname: {name}\ndescription: d\n---\nx\n");
+    for (word, file, before, now, other) in [
+        (
+            "openai",
+            "a.json",
+            assistant("asst_A"),
+            assistant("asst_B"),
+            Some(("id", "asst_A")),
+        ),
+        ("openai", "a.json", assistant("asst_A"), assistant("asst_A"), None),
+        // Each response has another one.
+        ("openai", "a.json", assistant("resp_A"), assistant("resp_B"), None),
+        (
+            "claude-agents",
+            "a.json",
+            assistant("agent_A"),
+            assistant("agent_B"),
+            Some(("id", "agent_A")),
+        ),
+        (
+            "langsmith",
+            "a.json",
+            owned("one"),
+            owned("two"),
+            Some(("owner", "one")),
+        ),
+        ("langsmith", "a.json", owned("one"), owned("-"), None),
+        (
+            "claude-code",
+            "a.md",
+            named("Code Triage"),
+            named("code-triage"),
+            Some(("name", "Code Triage")),
+        ),
+        (
+            "copilot",
+            "a.agent.md",
+            named("Code Triage"),
+            named("code-triage"),
+            None,
+        ),
+    ] {
+        let before = read_one(word, file, &before).0[0].spec().unwrap();
+        let config = serde_json::from_value(serde_json::to_value(before).unwrap()).unwrap();
+        let now = read_one(word, file, &now).0.remove(0);
+        let found = other_source(format(word).unwrap(), &now, &config).unwrap();
+        let other = other.map(|(key, value)| (key, value.to_owned()));
+        assert_eq!(found, other, "{word}: {now:?}");
+    }
+}
+
+#[test]
 fn a_label_at_two_versions_is_a_problem() {
     let prompts = r#"[{"name": "m", "version": 1, "prompt": "a", "labels": ["production"]},
         {"name": "m", "version": 2, "prompt": "b", "labels": ["latest", "production"]}]"#;
