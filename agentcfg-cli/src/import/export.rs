@@ -8,7 +8,7 @@ use super::convert;
 use super::definition::{place_in, take_at};
 use super::parse_tree::from_json;
 use super::source_tree::{Entry, Node, Value, find, take};
-use super::table::{BESIDE, Format, To, Written, value_in};
+use super::table::{BESIDE, Format, To, Written, given_name, value_in};
 
 /// The keys of an agent in a format. What the format cannot hold is added to `lost` by its path.
 pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mut Vec<String>) -> Written {
@@ -23,16 +23,15 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
     let (beside, mut kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|entry| BESIDE.contains(&entry.key.as_str()));
     let mut definition = Node::map(definition);
     remove_shared(&mut definition, &beside);
-    let is_unnamed = find(&beside, "$unnamed").is_some();
+    let given_name = given_name(format, agent_id, &beside);
     let mut entries = Vec::new();
     for row in format.rows {
         let (key, to, kind) = row;
         let original = take(&mut kept, key).map(|node| convert::of_kept(*kind, node));
         let value = match to {
-            To::Field("display_name") if is_unnamed => {
-                take(&mut fields, "display_name");
-                None
-            }
+            // A name that was given to the agent is not written, but one that it got since is.
+            To::Field("display_name") => take(&mut fields, "display_name")
+                .filter(|node| !node.is_null() && (given_name.is_none() || node.as_text() != given_name.as_deref())),
             To::Field(field) => take(&mut fields, field).filter(|node| !node.is_null()),
             To::Definition(path) => take_at(&mut definition, path),
             To::Kept => None,

@@ -65,10 +65,7 @@ pub struct Source<'a> {
 impl Source<'_> {
     /// The name of the file without its end.
     pub fn stem(&self) -> &str {
-        let name = self.file_name();
-        let ends = self.format.files.iter().filter(|end| self.has_end(end));
-        let length = ends.map(|end| end.len()).max().unwrap_or(0);
-        name.get(..name.len() - length).unwrap_or(name)
+        self.format.stem(self.relative)
     }
 
     /// Whether its name has this end, in capitals too.

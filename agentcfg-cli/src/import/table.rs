@@ -42,12 +42,15 @@ impl To {
 /// A row of a table: a key of the source, where it goes, and what it is.
 pub type Row = (&'static str, To, As);
 
+/// That the source had no name: true, or the name that the agent was given where that is not the one of its file.
+const UNNAMED: &str = "$unnamed";
+
 /// What a format keeps beside the keys of the source: the file, whether there was no name, the shared file of servers
 /// and that of other settings, the file and the name in a file of several agents, and whether a manifest had nothing
 /// around it.
 pub const BESIDE: &[&str] = &[
     "$file",
-    "$unnamed",
+    UNNAMED,
     "$mcp",
     "$config",
     "$json",
@@ -82,6 +85,17 @@ pub struct Format {
 
 /// A key that identifies agents of a source, and its value.
 pub type Identity = (&'static str, String);
+
+impl Format {
+    /// The name of a file without its end.
+    pub fn stem<'a>(&self, file: &'a str) -> &'a str {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let small = name.to_ascii_lowercase();
+        let ends = self.files.iter().filter(|end| small.ends_with(**end));
+        let length = ends.map(|end| end.len()).max().unwrap_or(0);
+        name.get(..name.len() - length).unwrap_or(name)
+    }
+}
 
 /// What a source has of one agent, or of one version of it.
 #[derive(Debug)]
@@ -289,15 +303,12 @@ pub fn import(
         );
         place_in(&mut definition, "mcp_servers", Node::list(all));
     }
-    let name = match find(&fields, "display_name").and_then(Node::as_text) {
-        Some(name) => name.to_owned(),
-        None => {
-            kept.push(Entry::new("$unnamed", Node::at(place, Value::Bool(true))));
-            let name: String = default_name.chars().take(MAX_DISPLAY_NAME).collect();
-            fields.insert(0, Entry::new("display_name", Node::text(&*name)));
-            name
-        }
-    };
+    let given = find(&fields, "display_name").and_then(Node::as_text).map(str::to_owned);
+    let is_unnamed = given.is_none();
+    let name = given.unwrap_or_else(|| cut_name(&default_name));
+    if is_unnamed {
+        fields.insert(0, Entry::new("display_name", Node::text(&*name)));
+    }
     let whole = find(&kept, "name").and_then(Node::as_text).unwrap_or(&name);
     let agent_id = [whole, &default_name]
         .into_iter()
@@ -311,6 +322,15 @@ pub fn import(
     kept.retain(|entry| {
         entry.key != "$file" || entry.node.as_text() != Some(&*format!("{agent_id}{}", format.files[0]))
     });
+    if is_unnamed {
+        let is_of_file = default_name_of(format, &agent_id, &kept) == name;
+        let value = if is_of_file {
+            Value::Bool(true)
+        } else {
+            Value::Text(name.clone())
+        };
+        kept.push(Entry::new(UNNAMED, Node::at(place, value)));
+    }
     if let (false, Some(entries)) = (kept.is_empty(), definition.entries_mut()) {
         entries.push(Entry::new(format.word, Node::map(kept)));
     }
@@ -330,6 +350,23 @@ pub fn import(
         }),
         false => Err(problems),
     }
+}
+
+fn cut_name(name: &str) -> String {
+    name.chars().take(MAX_DISPLAY_NAME).collect()
+}
+
+/// The name that an agent without one in its source has by its file.
+fn default_name_of(format: &Format, agent_id: &str, beside: &[Entry]) -> String {
+    let file = find(beside, "$file").and_then(Node::as_text);
+    cut_name(file.map_or(agent_id, |file| format.stem(file)))
+}
+
+/// The name that was given to an agent without one in its source.
+pub fn given_name(format: &Format, agent_id: &str, beside: &[Entry]) -> Option<String> {
+    let unnamed = find(beside, UNNAMED)?;
+    let given = unnamed.as_text().map(str::to_owned);
+    Some(given.unwrap_or_else(|| default_name_of(format, agent_id, beside)))
 }
 
 /// A problem for each literal secret in entries.
@@ -441,7 +478,7 @@ impl Written {
             "prompt" => format.word == "langfuse" && has("messages"),
             _ => false,
         };
-        let required = format.requires.iter().filter(|_| self.beside("$unnamed").is_none());
+        let required = format.requires.iter().filter(|_| self.beside(UNNAMED).is_none());
         let missing = required.filter(|key| !(has(key) || is_text(key) || stands_for(key)));
         let name = find(&self.entries, "name").and_then(Node::as_text).unwrap_or_default();
         let is_refused = format.word == "claude-code" && (name.contains(':') || name.starts_with('-'));

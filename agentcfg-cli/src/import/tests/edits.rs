@@ -242,6 +242,31 @@ fn settings_of_crewai_and_servers_that_are_kept_stay_where_they_are() {
 }
 
 #[test]
+fn a_name_that_an_agent_got_since_is_written() {
+    let copilot = "---\ndescription: d\n---\nx\n";
+    let assistant = r#"{"model": "m", "instructions": "x"}"#;
+    for (word, file, text, given) in [
+        ("copilot", "triage.agent.md", copilot, "triage"),
+        ("copilot", "Code Triage.agent.md", copilot, "Code Triage"),
+        ("opencode", "triage.md", copilot, "triage"),
+        ("openai", "Triage of mail.json", assistant, "Triage of mail"),
+    ] {
+        let name = |name: &str| format!(r#"{{"display_name": "{name}"}}"#);
+        let (text_before, _) = edited(word, file, text, &name(given));
+        assert!(!text_before.contains("name"), "{word}: {text_before}");
+        // Also one that gives the same identifier.
+        for new in ["Desk", &given.to_uppercase()] {
+            let (text, lost) = edited(word, file, text, &name(new));
+            let text = text.replace('"', "");
+            assert!(
+                text.contains(&format!("name: {new}")) && lost.is_empty(),
+                "{word}: {text} {lost:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn agents_of_one_name_get_names_of_their_own() {
     for word in ["crewai", "langfuse", "claude-code", "codex", "claude-agents"] {
         let format = format(word).unwrap();
