@@ -2,6 +2,7 @@
 
 mod directories;
 mod edits;
+mod front_matter;
 mod sources;
 
 use std::fmt::Write as _;

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Reads a text as a file of this name.
-fn read_one(word: &str, name: &str, text: &str) -> (Vec<Imported>, Reading) {
+pub fn read_one(word: &str, name: &str, text: &str) -> (Vec<Imported>, Reading) {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(name), text).unwrap();
     imported(format(word).unwrap(), &dir.path().join(name))
