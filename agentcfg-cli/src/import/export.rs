@@ -7,6 +7,7 @@ use std::path::Path;
 use super::convert;
 use super::definition::{place_in, take_at};
 use super::parse_tree::from_json;
+use super::servers::servers_of;
 use super::source_tree::{Entry, Node, Value, find, take};
 use super::table::{BESIDE, Format, To, Written, given_name, value_in};
 
@@ -42,8 +43,12 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
                 Some(original) if was.as_ref() == Some(&value) => Some(original),
                 original => {
                     let out = convert::value_out(*kind, &value, original.as_ref());
-                    if out.is_none() {
-                        lost.push(to.path());
+                    match out {
+                        Some(_) => {
+                            let parts = convert::not_held(*kind, &value, original.as_ref());
+                            lost.extend(parts.iter().map(|part| format!("{}.{part}", to.path())));
+                        }
+                        None => lost.push(to.path()),
                     }
                     out.or(original)
                 }
@@ -128,7 +133,7 @@ fn remove_shared(definition: &mut Node, beside: &[Entry]) {
         Some(Ok(read)) => read,
         _ => shared,
     };
-    let shared = convert::servers_of(shared.get("mcpServers"));
+    let shared = servers_of(shared.get("mcpServers"));
     let Some(entries) = definition.entries_mut() else {
         return;
     };

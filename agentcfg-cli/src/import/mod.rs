@@ -18,6 +18,7 @@ mod parse_tree;
 pub mod places;
 mod same;
 mod secrets;
+mod servers;
 mod source_tree;
 mod table;
 #[cfg(test)]

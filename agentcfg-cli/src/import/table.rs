@@ -14,6 +14,7 @@ use super::definition::{largest, place_in, place_of};
 use super::name::identifier;
 use super::output_file::{File, NotHeld, is_allowed};
 use super::secrets::{Secret, secrets};
+use super::servers::refused_servers;
 use super::source_tree::{Entry, Node, Value, find};
 use crate::agent_file::{Place, Problem};
 
@@ -235,7 +236,7 @@ pub fn import(
     }
     for entry in entries {
         let row = format.rows.iter().find(|(key, ..)| *key == entry.key);
-        if let Some((.., As::ServerMap | As::ServerList)) = row {
+        if let Some((.., As::ServerMap(_) | As::ServerList(_))) = row {
             tell_refused(&file, &entry.node, format, notes);
         }
         let value = row.and_then(|row| value_in(row, &entry.node));
@@ -426,7 +427,7 @@ fn tell_large(file: &Path, node: &Node, path: &str, notes: &mut Vec<Problem>) {
 
 /// Warns of servers that are kept for the format alone.
 pub fn tell_refused(file: &Path, servers: &Node, format: &Format, notes: &mut Vec<Problem>) {
-    for (server, reason) in convert::refused_servers(servers) {
+    for (server, reason) in refused_servers(servers) {
         let message = format!("the server {} is kept for {} alone: {reason}", server.key, format.word);
         notes.push(Problem::new(file, server.place, message));
     }

@@ -3,6 +3,7 @@
 mod directories;
 mod edits;
 mod front_matter;
+mod servers;
 mod sources;
 
 use std::fmt::Write as _;

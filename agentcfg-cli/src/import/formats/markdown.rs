@@ -6,6 +6,7 @@ use super::super::convert::As;
 use super::super::front_matter;
 use super::super::output_file::{File, Holds, NotHeld};
 use super::super::parse_tree::from_json;
+use super::super::servers::{CLAUDE, COPILOT as COPILOT_SERVERS};
 use super::super::source_tree::{Entry, Node, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
@@ -30,7 +31,7 @@ pub const CLAUDE_CODE: Format = Format {
         ("model", Field("model"), As::Model("id")),
         ("effort", Kept, As::Any),
         ("permissionMode", Kept, As::Text),
-        ("mcpServers", Definition("mcp_servers"), As::ServerList),
+        ("mcpServers", Definition("mcp_servers"), As::ServerList(&CLAUDE)),
         ("skills", Definition("skills"), As::WordList),
         ("memory", Kept, As::Text),
         ("maxTurns", Kept, As::Any),
@@ -71,7 +72,11 @@ pub const COPILOT: Format = Format {
         ("user-invokable", Kept, As::Any),
         ("infer", Kept, As::Any),
         ("mode", Kept, As::Text),
-        ("mcp-servers", Definition("mcp_servers"), As::ServerMap),
+        (
+            "mcp-servers",
+            Definition("mcp_servers"),
+            As::ServerMap(&COPILOT_SERVERS),
+        ),
         ("metadata", Definition("metadata"), As::Any),
         (BODY, Field("persona_prompt"), As::Text),
     ],

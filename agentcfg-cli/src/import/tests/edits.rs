@@ -3,7 +3,7 @@
 use super::*;
 
 /// Imports a text, changes fields, and exports it. A field of null is taken away.
-fn edited(word: &str, name: &str, text: &str, changes: &str) -> (String, Vec<String>) {
+pub fn edited(word: &str, name: &str, text: &str, changes: &str) -> (String, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(name), text).unwrap();
     let format = format(word).unwrap();
@@ -142,7 +142,7 @@ fn servers_of_several_states_of_a_file_are_all_written() {
 }
 
 /// Exports an agent of these fields. Returns the text of its file, and what is not held.
-fn written(word: &str, fields: &str) -> (String, Vec<String>) {
+pub fn written(word: &str, fields: &str) -> (String, Vec<String>) {
     let fields = from_json(Path::new("a"), fields).unwrap().entries().to_vec();
     let (mut lost, mut not_held) = (Vec::new(), Vec::new());
     let format = format(word).unwrap();
