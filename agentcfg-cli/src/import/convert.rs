@@ -8,6 +8,8 @@ use super::source_tree::{Entry, Node, Value, put};
 pub enum As {
     /// Any value, as it is.
     Any,
+    /// An object, as it is.
+    Object,
     /// Any value whose maps have an order that counts; it is kept as lists of maps with one key.
     Ordered,
     /// A text. A number, `yes` and the like are texts here.
@@ -33,6 +35,7 @@ pub fn value_in(kind: As, node: &Node) -> Option<Node> {
     let value = match kind {
         As::Any | As::Ordered if node.is_null() => return None,
         As::Any | As::Ordered => return Some(node.clone()),
+        As::Object => return node.is_map().then(|| node.clone()),
         As::Objects(_) => {
             let items = node.as_list()?;
             return items.iter().all(Node::is_map).then(|| node.clone());
@@ -61,7 +64,7 @@ pub fn value_in(kind: As, node: &Node) -> Option<Node> {
 /// had.
 pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node> {
     match kind {
-        As::Any | As::Ordered => Some(node.clone()),
+        As::Any | As::Object | As::Ordered => Some(node.clone()),
         As::Text => node.as_text().map(Node::text),
         As::Instructions => {
             let text = node.as_text()?;

@@ -86,7 +86,7 @@ pub const FORMAT: Format = Format {
         (
             "config.response_format",
             Definition("model_settings.response_format"),
-            As::Any,
+            As::Object,
         ),
         ("config.tools", Definition("tools"), As::Any),
         ("version", Kept, As::Any),

@@ -53,7 +53,12 @@ pub const FORMAT: Format = Format {
             Definition("model_settings.max_output_tokens"),
             As::Any,
         ),
-        ("response_format", Definition("model_settings.response_format"), As::Any),
+        // `auto` is no setting of a model call.
+        (
+            "response_format",
+            Definition("model_settings.response_format"),
+            As::Object,
+        ),
     ],
     requires: &["model"],
     prefers_jsonc: false,

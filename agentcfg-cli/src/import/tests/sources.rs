@@ -38,6 +38,12 @@ fn what_a_response_says_of_its_call_is_not_sent_with_other_calls() {
         "{kept}"
     );
     assert_eq!(kept["openai"]["tool_choice"], "required");
+    let assistant = r#"{"id": "asst_1", "model": "m", "instructions": "x", "response_format": FORMAT}"#;
+    let kept = definition("openai", "a.json", &assistant.replace("FORMAT", r#""auto""#));
+    assert_eq!(kept["openai"]["response_format"], "auto");
+    assert_eq!(kept["model_settings"], serde_json::Value::Null, "{kept}");
+    let kept = definition("openai", "a.json", &assistant.replace("FORMAT", r#"{"type": "text"}"#));
+    assert_eq!(kept["model_settings"]["response_format"]["type"], "text", "{kept}");
     let prompt =
         r#"{"name": "a", "type": "text", "prompt": "x", "config": {"tool_choice": "auto", "tools": [{"type": "a"}]}}"#;
     let kept = definition("langfuse", "a.json", prompt);
