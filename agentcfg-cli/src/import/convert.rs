@@ -1,6 +1,6 @@
 //! What a value of a source is, and how it is written there.
 
-use super::servers::{Tool, servers_of, with_servers};
+use super::servers::{Tool, all_are_servers, servers_of, with_servers};
 use super::source_tree::{Entry, Node, Value, put};
 
 /// The kinds of values in the tables.
@@ -143,6 +143,15 @@ pub fn not_held(kind: As, node: &Node, original: Option<&Node>) -> Vec<String> {
             translated.map(|(_, lost)| lost).unwrap_or_default()
         }
         _ => Vec::new(),
+    }
+}
+
+/// Whether a value that is kept has nothing else in it than what went to its place: it is another form of that.
+pub fn is_form(kind: As, node: &Node) -> bool {
+    match kind {
+        As::Words | As::WordList => value_in(kind, node).is_some(),
+        As::ServerMap(_) | As::ServerList(_) => all_are_servers(node),
+        _ => false,
     }
 }
 

@@ -3,8 +3,9 @@
 //! `source_tree` is a value of a source and `parse_tree` reads one. A table of `formats` says where each key goes:
 //! `table` follows it for an import and `export` back, with the kinds of values of `convert` and the paths of
 //! `definition`. `same` compares agents. `front_matter` reads Markdown, `yaml_text` writes YAML, `secrets` finds what
-//! must not be stored, and `name` makes identifiers. `output_file` is a file of an export, and `places` says where it
-//! goes; `existing` and `yaml_file` keep what is in the file that it replaces.
+//! must not be stored, and `name` makes identifiers. `servers` has the words of each tool for MCP servers. `written` is
+//! an agent of an export, `output_file` a file of one, and `places` says where it goes; `existing` and `yaml_file` keep
+//! what is in the file that it replaces.
 
 mod convert;
 mod definition;
@@ -23,6 +24,7 @@ mod source_tree;
 mod table;
 #[cfg(test)]
 mod tests;
+mod written;
 mod yaml_file;
 mod yaml_text;
 

@@ -95,8 +95,8 @@ struct Translated<'a> {
 }
 
 impl Tool {
-    /// The entries of a definition's servers by their names, and the paths of what the tool does not read. A server that
-    /// is as the source had it is written as there, and so are the members that the source had in it.
+    /// The entries of a definition's servers by their names, and the paths of what the tool does not read. A server
+    /// that is as the source had it is written as there, and so are the members that the source had in it.
     pub fn entries(&self, servers: &Node, original: Option<&Node>) -> Option<(Vec<Entry>, Vec<String>)> {
         let before: Vec<&Entry> = original.map(maps).unwrap_or_default().into_iter().flatten().collect();
         let (mut entries, mut lost) = (Vec::new(), Vec::new());
@@ -332,6 +332,15 @@ pub fn with_servers(original: Option<&[Entry]>, mut servers: Vec<Entry>) -> Vec<
 pub fn servers_of(node: Option<&Node>) -> Vec<Node> {
     let servers = node.map(maps).unwrap_or_default().into_iter().flatten();
     servers.filter(|entry| is_server(entry)).map(server).collect()
+}
+
+/// Whether all that a value has are servers that the service takes.
+pub fn all_are_servers(node: &Node) -> bool {
+    let is_of_servers = |part: &Node| part.is_map() && part.entries().iter().all(is_server);
+    match &node.value {
+        Value::List(items) => items.iter().all(is_of_servers),
+        _ => is_of_servers(node),
+    }
 }
 
 /// Whether an entry is a server by its name that the service takes. A member `name` of it would be lost.

@@ -6,7 +6,8 @@ use super::super::parse_tree::from_toml;
 use super::super::servers::CODEX;
 use super::super::source_tree::{Node, Value};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written};
+use super::super::table::{Format, Record};
+use super::super::written::Written;
 use super::super::{Entry, Reading, Source};
 
 pub const FORMAT: Format = Format {

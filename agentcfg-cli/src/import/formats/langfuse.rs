@@ -6,7 +6,8 @@ use super::super::convert::As;
 use super::super::output_file::{File, Holds, NotHeld};
 use super::super::source_tree::{Entry, Node, find, put, take};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written};
+use super::super::table::{Format, Record};
+use super::super::written::Written;
 use super::super::{Reading, Source};
 use super::json::{flatten, number, objects, unflatten};
 

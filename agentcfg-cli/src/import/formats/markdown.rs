@@ -9,7 +9,8 @@ use super::super::parse_tree::from_json;
 use super::super::servers::{CLAUDE, COPILOT as COPILOT_SERVERS};
 use super::super::source_tree::{Entry, Node, take};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written};
+use super::super::table::{Format, Record};
+use super::super::written::Written;
 use super::super::yaml_text::to_yaml;
 use super::super::{Reading, Source};
 use super::beside::{

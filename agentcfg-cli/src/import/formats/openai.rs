@@ -4,7 +4,8 @@ use super::super::convert::As;
 use super::super::output_file::{File, NotHeld};
 use super::super::source_tree::{Entry, Node};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written};
+use super::super::table::{Format, Record};
+use super::super::written::Written;
 use super::super::{Reading, Source};
 use super::json::{files, objects};
 
