@@ -78,3 +78,24 @@ fn fields_that_a_format_does_not_know_are_no_examples() {
         r#""me""#
     );
 }
+
+#[test]
+fn what_a_comment_ends_or_empties_is_told() {
+    for (fields, lines) in [
+        ("description: Fixes issue #12 fast\ncolor: #6B46C1", vec![3, 4]),
+        ("description: d\n  Fixes issue #12 fast", vec![3]),
+        ("description: d\nhooks:\n  Stop:\n    - command: run #1", vec![6]),
+        ("description: d\ntools: [Read, Grep #1\n  ]", vec![4]),
+        ("description: Use when: x\ncolor: #6B46C1", vec![3, 4]),
+        ("description: 'a' # b\ncolor: \"#6B46C1\" # c", vec![]),
+        ("description: issue#12 in C#\nmaxTurns: 5 # five\n# all", vec![]),
+        ("description: d\nhooks: # our own\n  Stop: []", vec![]),
+        ("description: |\n  Fixes #12\ncolor: red", vec![]),
+        ("description: d\ncolor: ~ # none\nhooks: null # none", vec![]),
+        ("description: d\nmaxTurns: 0x10", vec![4]),
+    ] {
+        let (_, mut warnings) = described(fields);
+        warnings.sort_unstable();
+        assert_eq!(warnings, lines, "{fields}");
+    }
+}
