@@ -143,21 +143,7 @@ impl Importer<'_> {
             }
         }
         for (label, labelled) in by_label {
-            match label.parse::<Label>() {
-                Ok(label) => self.release(&label, &labelled, made, report).await?,
-                Err(error) => {
-                    let problem = |one: &&&Ready| one.imported.labels.iter().any(|one| one == label);
-                    let one = ready.iter().find(problem);
-                    if let Some(one) = one {
-                        let message = format!("the label {label:?} is kept in the definition alone: {error}");
-                        report.warnings.push(Row::from(&Problem::new(
-                            &one.imported.file,
-                            one.imported.place,
-                            message,
-                        )));
-                    }
-                }
-            }
+            self.release(&parse("label", label)?, &labelled, made, report).await?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use agentcfg_client::model::AgentSpec;
+use agentcfg_client::model::{AgentSpec, Label};
 use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_ROLE, shown};
 
 use super::convert::{self, As};
@@ -232,6 +232,7 @@ pub fn import(
         servers,
     } = record;
     let mut problems = secret_problems(&file, &entries, &prose(format));
+    let labels = labels_to_set(&file, place, labels, notes);
     let mut fields: Vec<Entry> = Vec::new();
     let mut definition = Node::map(Vec::new());
     let mut kept: Vec<Entry> = beside;
@@ -355,6 +356,21 @@ pub fn import(
         }),
         false => Err(problems),
     }
+}
+
+/// The labels that a workspace can have. The others are kept in the definition alone, and told.
+fn labels_to_set(file: &Path, place: Place, labels: Vec<String>, notes: &mut Vec<Problem>) -> Vec<String> {
+    let mut known = Vec::new();
+    for label in labels {
+        match label.parse::<Label>() {
+            Ok(_) => known.push(label),
+            Err(error) => {
+                let message = format!("the label {label:?} is kept in the definition alone: {error}");
+                notes.push(Problem::new(file, place, message));
+            }
+        }
+    }
+    known
 }
 
 fn cut_name(name: &str) -> String {

@@ -274,6 +274,22 @@ fn another_agent_of_the_source_is_told_by_its_id_or_its_name() {
 }
 
 #[test]
+fn a_label_that_a_workspace_cannot_have_is_told() {
+    let prompt = r#"[{"name": "a", "version": 1, "prompt": "x", "labels": ["Prod EU", "latest", "staging", "_x"]}]"#;
+    let (agents, reading) = read_one("langfuse", "a.json", prompt);
+    assert_eq!(agents[0].labels, ["staging"]);
+    let warnings: Vec<_> = reading.warnings.iter().map(|warning| &*warning.message).collect();
+    assert!(
+        warnings.len() == 2
+            && warnings[0].starts_with(r#"the label "Prod EU" is kept in the definition alone: "#)
+            && warnings[1].starts_with(r#"the label "_x" is"#),
+        "{warnings:?}"
+    );
+    let kept = definition("langfuse", "a.json", prompt);
+    assert_eq!(kept["langfuse"]["labels"].as_array().unwrap().len(), 4);
+}
+
+#[test]
 fn a_label_at_two_versions_is_a_problem() {
     let prompts = r#"[{"name": "m", "version": 1, "prompt": "a", "labels": ["production"]},
         {"name": "m", "version": 2, "prompt": "b", "labels": ["latest", "production"]}]"#;
