@@ -6,6 +6,7 @@ use super::convert::As;
 use super::parse_tree::{Scalars, from_shared_yaml, refuse_repeated};
 use super::source_tree::{Entry, Node, Value};
 use super::table::{Row, To};
+use crate::agent_file::yaml::NO_FIELDS;
 use crate::agent_file::{FrontMatter, Place, Problem};
 
 /// The front matter and the text after it.
@@ -18,11 +19,18 @@ pub struct Document {
 /// Reads a text without a byte order mark. `None`: there is no front matter. Keys that the format knows begin a field
 /// also where the text is not valid YAML.
 pub fn read(file: &Path, text: &str, known: &[Row], warnings: &mut Vec<Problem>) -> Result<Option<Document>, Problem> {
-    let Some(FrontMatter { yaml, body, body_line }) = FrontMatter::split(file, text)? else {
+    let is_page = |text: &str| !text.lines().filter_map(key_of).any(|key| is_known(key, known));
+    let split = match FrontMatter::split(file, text) {
+        // A rule is the first line of a page, too.
+        Err(_) if is_page(text) => return Ok(None),
+        split => split?,
+    };
+    let Some(FrontMatter { yaml, body, body_line }) = split else {
         return Ok(None);
     };
     let entries = match from_shared_yaml(file, yaml, (2, Scalars::Core), warnings) {
         Ok(entries) => entries,
+        Err(problem) if problem.message == NO_FIELDS && is_page(yaml) => return Ok(None),
         Err(problem) => read_lenient(file, yaml, known, &problem, warnings)?,
     };
     Ok(Some(Document {

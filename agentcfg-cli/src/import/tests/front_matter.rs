@@ -99,3 +99,22 @@ fn what_a_comment_ends_or_empties_is_told() {
         assert_eq!(warnings, lines, "{fields}");
     }
 }
+
+#[test]
+fn a_page_that_begins_with_a_rule_is_no_agent() {
+    for page in ["---\n\n# Notes\n\nNote: x\n", "---\nSome notes.\n---\nMore.\n"] {
+        let (agents, reading) = read_one("claude-code", "a.md", page);
+        assert!(agents.is_empty() && reading.problems.is_empty(), "{page}: {reading:?}");
+        assert_eq!(reading.skipped.len(), 1, "{page}: {reading:?}");
+    }
+    for broken in [
+        "---\nname: a\ndescription: d\nx\n",
+        "---\nname\n  description: d\n---\nx\n",
+    ] {
+        let (agents, reading) = read_one("claude-code", "a.md", broken);
+        assert!(
+            agents.is_empty() && reading.problems.len() == 1,
+            "{broken}: {reading:?}"
+        );
+    }
+}
