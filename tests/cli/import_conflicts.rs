@@ -286,6 +286,38 @@ fn an_import_keeps_files_and_agents_that_were_changed_since() {
 }
 
 #[test]
+fn another_agent_of_the_source_with_the_same_name_replaces_none() {
+    let desk = Desk::open();
+    let agent = |id: &str, version: usize| json!({"id": id, "type": "agent", "name": "Triage", "model": "m", "system": id, "version": version});
+    let assistant =
+        |id: &str| json!({"id": id, "object": "assistant", "name": "Writer", "model": "m", "instructions": id});
+    desk.write("a.json", &json!([agent("agent_A", 2)]).to_string());
+    desk.write("b.json", &json!([agent("agent_B", 1)]).to_string());
+    desk.write("c.json", &assistant("asst_A").to_string());
+    desk.write("d.json", &assistant("asst_B").to_string());
+    for (format, first, second, agent_id, id) in [
+        ("claude-agents", "a.json", "b.json", "triage", "agent_A"),
+        ("openai", "c.json", "d.json", "writer", "asst_A"),
+    ] {
+        desk.ok(&format!("import {format} {first} --apply"));
+        for dry in ["", " --dry-run"] {
+            let refused = report(&desk, &format!("import {format} {second} --apply{dry}"), 1);
+            let message = refused["problems"][0]["message"].as_str().unwrap();
+            assert!(
+                message.contains(&format!("imported from another agent, with the id {id:?}")),
+                "{message}"
+            );
+            assert_eq!(refused["agents"][0]["action"], "refused");
+        }
+        assert_eq!(desk.json(&format!("agents get {agent_id}"), 0)["persona_prompt"], id);
+        let replaced = report(&desk, &format!("import {format} {second} --apply --overwrite"), 0);
+        assert_eq!(replaced["versions_made"], 1, "{replaced}");
+        let again = report(&desk, &format!("import {format} {second} --apply"), 0);
+        assert_eq!((&again["versions_made"], &again["unchanged"]), (&json!(0), &json!(1)));
+    }
+}
+
+#[test]
 fn a_label_at_a_version_of_other_means_stays() {
     let desk = Desk::open();
     let version = |number: usize, labels: &[&str]| json!({"name": "triage", "type": "text", "prompt": format!("V{number}"), "version": number, "labels": labels});

@@ -70,6 +70,66 @@ fn an_older_version_that_is_missing_is_a_problem_with_its_labels() {
     assert_eq!((&again["versions_made"], &again["unchanged"]), (&json!(0), &json!(1)));
 }
 
+/// Prompts with a text for each version.
+fn write_texts(desk: &Desk, prompts: &[(usize, &str, &[&str])]) {
+    let prompt = |(version, text, labels): &(usize, &str, &[&str])| json!({"name": "triage", "type": "text", "prompt": text, "version": version, "labels": labels});
+    let prompts: Vec<Value> = prompts.iter().map(prompt).collect();
+    desk.write("prompts.json", &json!(prompts).to_string());
+}
+
+#[test]
+fn a_version_with_another_text_under_its_number_is_a_problem() {
+    let desk = Desk::open();
+    write_texts(&desk, &[(1, "OLD", &[])]);
+    desk.ok(IMPORT);
+    write_texts(&desk, &[(1, "NEW", &["production"])]);
+    for line in [&format!("{IMPORT} --dry-run"), IMPORT] {
+        let refused = report(&desk, line, 1);
+        assert_eq!(
+            refused["problems"][0]["message"],
+            "version 1 of triage with the labels production has another persona_prompt in the workspace: --overwrite \
+             makes it again"
+        );
+        assert_eq!(
+            (&refused["agents"][0]["action"], &refused["agents"][0]["changes"]),
+            (&json!("refused"), &json!(["persona_prompt"]))
+        );
+        assert_eq!(refused["labels_set"], json!([]));
+    }
+    desk.fails("agents get triage --label production", 4, &["production"]);
+    let made = report(&desk, &format!("{IMPORT} --overwrite"), 0);
+    assert_eq!(
+        (&made["versions_made"], &made["labels_set"]),
+        (&json!(1), &json!(["triage:production"]))
+    );
+    let released = desk.json("agents get triage --label production", 0);
+    assert_eq!(released["config"]["persona_prompt"], "NEW");
+    let again = report(&desk, IMPORT, 0);
+    assert_eq!((&again["versions_made"], &again["unchanged"]), (&json!(0), &json!(1)));
+
+    // So is an older version, and what is newer comes in all the same.
+    write_texts(&desk, &[(1, "NEWER", &["production"]), (2, "SECOND", &[])]);
+    let refused = report(&desk, IMPORT, 1);
+    assert_eq!(
+        (&refused["versions_made"], &refused["labels_set"]),
+        (&json!(1), &json!([]))
+    );
+    let refused = report(&desk, IMPORT, 1);
+    let message = refused["problems"][0]["message"].as_str().unwrap();
+    assert!(message.contains("which also has the newer version 2"), "{message}");
+    let released = desk.json("agents get triage --label production", 0);
+    assert_eq!(released["config"]["persona_prompt"], "NEW");
+    let made = report(&desk, &format!("{IMPORT} --overwrite"), 0);
+    assert_eq!(
+        (&made["versions_made"], &made["labels_set"]),
+        (&json!(2), &json!(["triage:production"]))
+    );
+    let released = desk.json("agents get triage --label production", 0);
+    assert_eq!(released["config"]["persona_prompt"], "NEWER");
+    assert_eq!(desk.json("agents get triage", 0)["persona_prompt"], "SECOND");
+    assert_eq!(report(&desk, IMPORT, 0)["versions_made"], 0);
+}
+
 #[test]
 fn old_versions_of_many_prompts_are_found_in_the_past() {
     let desk = Desk::open();

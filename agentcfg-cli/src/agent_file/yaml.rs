@@ -17,6 +17,13 @@ pub struct Node {
     pub value: Yaml,
 }
 
+impl Node {
+    /// Whether there is no value, for which the parser has `~`, or that itself.
+    pub fn is_absent(&self) -> bool {
+        matches!(&self.value, Yaml::Scalar { text, is_plain: true } if text.is_empty() || text == "~")
+    }
+}
+
 #[derive(Debug, Clone)]
 pub enum Yaml {
     Scalar { text: String, is_plain: bool },
@@ -63,13 +70,21 @@ pub fn parse(text: &str, first_line: usize) -> Result<Vec<Entry>> {
     read(text, first_line, None).map(|(entries, _)| entries)
 }
 
-/// As [`parse`], with anchors, aliases, `<<` and the tags of the core types. Where the first alias or `<<` is, is
-/// returned too.
-pub fn parse_shared(text: &str, first_line: usize) -> Result<(Vec<Entry>, Option<Place>)> {
+/// What a reader of a text may not expect of it.
+#[derive(Default)]
+pub struct Notes {
+    /// Where the first alias or `<<` is.
+    pub shared: Option<Place>,
+    /// The scalars without quotes that a comment follows on their line, or that are empty because of one.
+    pub before_comments: Vec<Node>,
+}
+
+/// As [`parse`], with anchors, aliases, `<<` and the tags of the core types.
+pub fn parse_shared(text: &str, first_line: usize) -> Result<(Vec<Entry>, Notes)> {
     read(text, first_line, Some(Shared::default()))
 }
 
-fn read(text: &str, first_line: usize, shared: Option<Shared>) -> Result<(Vec<Entry>, Option<Place>)> {
+fn read(text: &str, first_line: usize, shared: Option<Shared>) -> Result<(Vec<Entry>, Notes)> {
     let options = options! {
         emit_comments: false,
         disallow_directives: true,
@@ -77,6 +92,9 @@ fn read(text: &str, first_line: usize, shared: Option<Shared>) -> Result<(Vec<En
         block_nesting_limit: MAX_DEPTH,
     };
     let mut reader = Reader {
+        text,
+        end: 0,
+        before_comments: Vec::new(),
         events: Parser::new_from_str_with_options(text, options),
         first_line,
         last: Place {
@@ -86,7 +104,11 @@ fn read(text: &str, first_line: usize, shared: Option<Shared>) -> Result<(Vec<En
         shared,
     };
     let entries = reader.document()?;
-    Ok((entries, reader.shared.and_then(|shared| shared.first)))
+    let notes = Notes {
+        shared: reader.shared.and_then(|shared| shared.first),
+        before_comments: reader.before_comments,
+    };
+    Ok((entries, notes))
 }
 
 /// The most values that aliases may stand for.
@@ -103,6 +125,10 @@ struct Shared {
 }
 
 struct Reader<'a> {
+    text: &'a str,
+    /// Where the last event ends in the text.
+    end: usize,
+    before_comments: Vec<Node>,
     events: Parser<'a, StrInput<'a>>,
     first_line: usize,
     last: Place,
@@ -152,6 +178,7 @@ impl<'a> Reader<'a> {
         match self.events.next_event() {
             Some(Ok((event, span))) => {
                 self.last = self.place(&span);
+                self.end = span.byte_range().map_or(self.end, |range| range.end);
                 Ok(event)
             }
             Some(Err(error)) => {
@@ -200,10 +227,24 @@ impl<'a> Reader<'a> {
             _ => return Err(Malformed::new(place, "must be a value")),
         };
         let node = Node { place, value };
+        if matches!(node.value, Yaml::Scalar { is_plain: true, .. })
+            && !node.is_absent()
+            && self.has_comment(self.end, false)
+        {
+            self.before_comments.push(node.clone());
+        }
         if let (Some(shared), Some(anchor)) = (&mut self.shared, anchor) {
             shared.values.insert(anchor, node.clone());
         }
         Ok(node)
+    }
+
+    /// Whether a comment follows on the same line, also after the colon of a key.
+    fn has_comment(&self, end: usize, is_key: bool) -> bool {
+        let after = self.text.get(end..).and_then(|rest| rest.lines().next());
+        let after = after.map(str::trim_start).unwrap_or_default();
+        let after = after.strip_prefix(':').filter(|_| is_key).unwrap_or(after);
+        after.trim_start().starts_with('#')
     }
 
     /// The value that an alias stands for.
@@ -245,6 +286,7 @@ impl<'a> Reader<'a> {
                 return Ok(Yaml::Map(entries));
             }
             let key = self.node(event)?;
+            let end_of_key = self.end;
             let Yaml::Scalar { text, is_plain } = key.value else {
                 return Err(Malformed::new(key.place, "a key must be a text"));
             };
@@ -254,10 +296,15 @@ impl<'a> Reader<'a> {
                 merged.extend(entries_of(self.node(event)?)?);
                 continue;
             }
+            let node = self.node(event)?;
+            if node.is_absent() && self.has_comment(end_of_key, true) {
+                let place = key.place;
+                self.before_comments.push(Node { place, ..node.clone() });
+            }
             entries.push(Entry {
                 key: text,
                 place: key.place,
-                node: self.node(event)?,
+                node,
             });
         }
     }

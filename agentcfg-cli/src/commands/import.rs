@@ -1,5 +1,8 @@
 //! Agents of other tools to files or to the workspace: import.
 
+use std::collections::BTreeMap;
+
+use agentcfg_client::AgentFilter;
 use agentcfg_client::model::{Label, Permission};
 use agentcfg_core::validate::{DEFAULT_PERSONA_PROMPT, MAX_PERSONA_PROMPT};
 
@@ -43,6 +46,10 @@ pub async fn run(context: &mut Context, arguments: &Import) -> Result<Code> {
         }
         None => DEFAULT_PERSONA_PROMPT as usize,
     };
+    let stored = match &session {
+        Some(session) if agents.iter().any(|agent| persona(agent).chars().count() > limit) => stored(session).await?,
+        _ => BTreeMap::new(),
+    };
     let mut report = Report::of(format.word, &agents, went, reading);
     report.dry_run = arguments.dry_run || (arguments.out.is_none() && !arguments.apply);
     report.target = match (&arguments.out, arguments.apply) {
@@ -50,7 +57,7 @@ pub async fn run(context: &mut Context, arguments: &Import) -> Result<Code> {
         (None, true) => Target::Workspace,
         (None, false) => Target::Report,
     };
-    let ready = ready(agents, limit, arguments.apply, &mut report);
+    let ready = ready(agents, limit, arguments.apply, &stored, &mut report);
 
     if let Some(dir) = &arguments.out {
         import_files::write(dir, &ready, arguments.overwrite, &mut report)?;
@@ -86,15 +93,40 @@ async fn workspace_limit(session: &Session, is_labelled: bool) -> Result<usize> 
     Ok(row.map_or(DEFAULT_PERSONA_PROMPT, |row| row.limits.persona_prompt) as usize)
 }
 
+fn persona(agent: &Imported) -> &str {
+    agent.field(Fields::BODY).and_then(Node::as_text).unwrap_or_default()
+}
+
+/// The personas of the workspace by their agents. One that stays as it is may be longer than a limit that is lower now.
+async fn stored(session: &Session) -> Result<BTreeMap<String, String>> {
+    let workspace = session.workspace().await?;
+    let agents = session
+        .client
+        .list_agents(workspace, &AgentFilter::default())
+        .await?
+        .value;
+    let personas = agents.into_iter().filter_map(|agent| {
+        let persona = agent.config().persona_prompt?.to_string();
+        Some((agent.agent_id.to_string(), persona))
+    });
+    Ok(personas.collect())
+}
+
 /// The agents that follow the rules of the service. An agent with a problem in one of its versions is left out with all
 /// of them.
-fn ready(agents: Vec<Imported>, limit: usize, is_applied: bool, report: &mut Report) -> Vec<Ready> {
+fn ready(
+    agents: Vec<Imported>,
+    limit: usize,
+    is_applied: bool,
+    stored: &BTreeMap<String, String>,
+    report: &mut Report,
+) -> Vec<Ready> {
     let mut ready: Vec<Ready> = Vec::new();
     let mut refused: std::collections::BTreeSet<String> = std::collections::BTreeSet::new();
     for imported in agents {
-        let persona = imported.field(Fields::BODY).and_then(Node::as_text).unwrap_or_default();
+        let persona = persona(&imported);
         let characters = persona.chars().count();
-        if characters > limit {
+        if characters > limit && stored.get(&imported.agent_id).is_none_or(|stored| stored != persona) {
             report.too_long.push(TooLong {
                 agent_id: imported.agent_id.clone(),
                 field: Fields::BODY,
@@ -125,4 +157,31 @@ fn ready(agents: Vec<Imported>, limit: usize, is_applied: bool, report: &mut Rep
     ready.retain(|one| !refused.contains(&one.imported.agent_id));
     report.agents.retain(|row| !refused.contains(&row.agent_id));
     ready
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent_file::Markers;
+
+    #[test]
+    fn a_prompt_that_the_workspace_has_may_be_longer_than_its_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.md");
+        std::fs::write(&path, "---\nname: a\ndescription: d\n---\nYou sort.\n").unwrap();
+        let format = formats::format("claude-code").unwrap();
+        let read = |stored: &[(&str, &str)]| {
+            let mut reading = import::read(format, std::slice::from_ref(&path), Markers::Refuse).unwrap();
+            let agents = import::agents(format, &mut reading, &mut Went::new());
+            let stored = stored
+                .iter()
+                .map(|(id, persona)| ((*id).to_owned(), (*persona).to_owned()));
+            let mut report = Report::default();
+            let number = ready(agents, 5, true, &stored.collect(), &mut report).len();
+            (number, report.too_long.len(), report.problems.len())
+        };
+        assert_eq!(read(&[("a", "You sort.")]), (1, 0, 0));
+        assert_eq!(read(&[("a", "You sort mail."), ("b", "You sort.")]), (0, 1, 1));
+        assert_eq!(read(&[]), (0, 1, 1));
+    }
 }

@@ -17,7 +17,7 @@ use crate::terminal::Progress;
 
 pub async fn run(
     session: &Session,
-    format: &Format,
+    format: &'static Format,
     arguments: &Import,
     ready: &[Ready],
     report: &mut Report,
@@ -44,7 +44,7 @@ pub async fn run(
     let importer = Importer {
         client,
         workspace: session.workspace().await?,
-        word: format.word,
+        format,
         mark: &mark,
         overwrite: arguments.overwrite,
     };
@@ -143,21 +143,7 @@ impl Importer<'_> {
             }
         }
         for (label, labelled) in by_label {
-            match label.parse::<Label>() {
-                Ok(label) => self.release(&label, &labelled, made, report).await?,
-                Err(error) => {
-                    let problem = |one: &&&Ready| one.imported.labels.iter().any(|one| one == label);
-                    let one = ready.iter().find(problem);
-                    if let Some(one) = one {
-                        let message = format!("the label {label:?} is kept in the definition alone: {error}");
-                        report.warnings.push(Row::from(&Problem::new(
-                            &one.imported.file,
-                            one.imported.place,
-                            message,
-                        )));
-                    }
-                }
-            }
+            self.release(&parse("label", label)?, &labelled, made, report).await?;
         }
         Ok(())
     }
@@ -182,7 +168,7 @@ impl Importer<'_> {
                         let agent_id = one.imported.agent_id.as_str();
                         let version = match made.versions.get(agent_id) {
                             Some(version) => Some(*version),
-                            None => self.version_of(agent_id, one.imported.version).await?,
+                            None => self.version_of(one).await?,
                         };
                         if let Some(version) = version {
                             self.set_label(one, label, version, report).await?;

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agentcfg_client::model::{Agent, Label, LabelFilter};
 
+use super::import_history::Absent;
 use super::import_plan::Plan;
 use super::import_report::{Report, Row};
-use super::importer::{Importer, Ready, source_version};
+use super::importer::{Importer, Ready};
 use crate::agent_file::Problem;
 use crate::failure::Result;
 
@@ -67,19 +68,19 @@ impl Importer<'_> {
         &self,
         known: &BTreeMap<String, Agent>,
         ready: &'a [Ready],
-        missing: &BTreeMap<String, BTreeSet<u64>>,
+        absent: &Absent,
         plan: &mut Plan<'a>,
         report: &mut Report,
     ) -> Result<()> {
         let mut wanted: BTreeMap<Label, Vec<&Ready>> = BTreeMap::new();
         for one in ready {
             let (agent_id, number) = (one.imported.agent_id.as_str(), one.imported.version);
-            let is_missing =
-                number.is_some_and(|number| missing.get(agent_id).is_some_and(|all| all.contains(&number)));
+            let is_absent =
+                number.is_some_and(|number| absent.get(agent_id).is_some_and(|all| all.contains_key(&number)));
             let Some(pending) = plan.pending.get(agent_id).filter(|_| known.contains_key(agent_id)) else {
                 continue;
             };
-            if is_missing || pending.iter().any(|other| other.imported.version == number) {
+            if is_absent || pending.iter().any(|other| other.imported.version == number) {
                 continue;
             }
             for label in one.imported.labels.iter().filter_map(|label| label.parse().ok()) {
@@ -94,7 +95,7 @@ impl Importer<'_> {
                     continue;
                 }
                 if let Some(have) = released.get(agent_id) {
-                    if source_version(self.word, &have.config)? == one.imported.version {
+                    if self.is_made_of(one, &have.config)? {
                         continue;
                     }
                     let is_made = |versions: Vec<_>| {
@@ -121,8 +122,7 @@ impl Importer<'_> {
     /// Sets the labels of the plan at versions that were made by an earlier run.
     pub async fn set_labels(&self, plan: &Plan<'_>, report: &mut Report) -> Result<()> {
         for (one, label) in &plan.labels {
-            let agent_id = one.imported.agent_id.as_str();
-            let Some(version) = self.version_of(agent_id, one.imported.version).await? else {
+            let Some(version) = self.version_of(one).await? else {
                 continue;
             };
             self.set_label(one, label, version, report).await?;

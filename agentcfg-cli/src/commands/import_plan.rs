@@ -8,10 +8,12 @@ use agentcfg_client::model::{
     Agent, AgentId, AgentState, AgentVersion, AppliedAgent, ApplyAction, ApplyAgents, Cursor, Label, VersionPage,
 };
 
+use super::import_history::{Absent, Versions};
 use super::import_report::{Report, Row};
-use super::importer::{Importer, Ready, batches, is_made_by, source_version};
+use super::importer::{Importer, Ready, batches, is_made_by};
 use crate::agent_file::Problem;
 use crate::failure::Result;
+use crate::import::{Identity, other_source};
 
 /// What is to be made.
 #[derive(Default)]
@@ -28,6 +30,9 @@ pub struct Plan<'a> {
     pub versions: BTreeMap<String, u64>,
 }
 
+/// What identifies the other agents of the source that agents of the workspace were made of.
+type Others = BTreeMap<String, Identity>;
+
 impl Plan<'_> {
     /// Whether a label of an agent stays where it is.
     pub fn keeps(&self, agent_id: &str, label: &str) -> bool {
@@ -40,8 +45,11 @@ impl Importer<'_> {
     pub async fn plan<'a>(&self, ready: &'a [Ready], label: Option<&Label>, report: &mut Report) -> Result<Plan<'a>> {
         let known = self.known().await?;
         let mut plan = Plan::default();
-        let mut again = self.pending(&known, ready, &mut plan)?;
-        let missing = self.older(&known, ready, &mut plan, &mut again, report).await?;
+        let others = self.other_sources(&known, ready).await?;
+        let mut again = self.pending(&known, &others, ready, &mut plan)?;
+        let absent = self
+            .absent_versions((&known, &others), ready, &mut plan, &mut again, report)
+            .await?;
         let planned = self.dry_run(&mut plan).await?;
         let (mut refused, mut kept) = (BTreeSet::new(), BTreeSet::new());
         for (agent_id, pending) in &plan.pending {
@@ -57,11 +65,18 @@ impl Importer<'_> {
                 && again.contains(agent_id)
                 && let Some(agent) = agent.filter(|agent| agent.is_active)
             {
-                // What differs is what the source says beside the version, such as its labels.
+                // What differs is what stands beside the version, such as its labels, or is of a later one.
                 is_kept = self.made_current(&agent.agent_id).await?;
             }
+            if let (true, Some(number), Some(numbers)) = (is_kept, last.imported.version, absent.get(*agent_id))
+                && numbers.get(&number).is_some_and(|fields| !fields.is_empty())
+            {
+                report.did(agent_id, "refused", numbers[&number].clone());
+                refused.insert(*agent_id);
+                continue;
+            }
             let reason = match agent.filter(|_| !is_kept && !self.overwrite) {
-                Some(agent) => self.reason(agent, &changes).await?,
+                Some(agent) => self.reason(agent, others.get(*agent_id), &changes).await?,
                 None => None,
             };
             if let Some(reason) = reason {
@@ -89,73 +104,84 @@ impl Importer<'_> {
             pending.clear();
         }
         self.labels_to_keep(&known, label, &mut plan, report).await?;
-        self.labels_to_set(&known, ready, &missing, &mut plan, report).await?;
+        self.labels_to_set(&known, ready, &absent, &mut plan, report).await?;
         Ok(plan)
     }
 
-    /// Names the versions that are older than those of the workspace and missing there, as versions are made in their
-    /// order. With `--overwrite` they are made, and the newer ones after them again. Returns those that stay missing.
-    async fn older<'a>(
+    /// The agents of the workspace that were made of other agents of the source than those with their identifiers now.
+    async fn other_sources(&self, known: &BTreeMap<String, Agent>, ready: &[Ready]) -> Result<Others> {
+        let mut others = Others::new();
+        for one in ready {
+            let agent_id = &one.imported.agent_id;
+            let Some(agent) = known.get(agent_id).filter(|_| !others.contains_key(agent_id)) else {
+                continue;
+            };
+            // A name may have been changed in the workspace.
+            if let Some(other) = other_source(self.format, &one.imported, &agent.config())?
+                && (one.imported.identity.is_some() || self.made_current(&agent.agent_id).await?)
+            {
+                others.insert(agent_id.clone(), other);
+            }
+        }
+        Ok(others)
+    }
+
+    /// Names the versions that the workspace should have by their numbers, and has not, or not with the same content:
+    /// versions are made in their order. With `--overwrite` they are made, and the newer ones after them again. Returns
+    /// those that stay absent.
+    async fn absent_versions<'a>(
         &self,
-        known: &BTreeMap<String, Agent>,
+        (known, others): (&BTreeMap<String, Agent>, &Others),
         ready: &'a [Ready],
         plan: &mut Plan<'a>,
         again: &mut BTreeSet<&'a str>,
         report: &mut Report,
-    ) -> Result<BTreeMap<String, BTreeSet<u64>>> {
-        let mut last: BTreeMap<&str, u64> = BTreeMap::new();
+    ) -> Result<Absent> {
         let mut by_agent: BTreeMap<&str, Vec<&Ready>> = BTreeMap::new();
         for one in ready.iter().filter(|one| one.imported.version.is_some()) {
             let agent_id = one.imported.agent_id.as_str();
             by_agent.entry(agent_id).or_default().push(one);
         }
-        let mut wanted: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+        let (mut last, mut wanted) = (BTreeMap::new(), Versions::new());
         for (agent_id, versions) in &by_agent {
-            let Some(agent) = known.get(*agent_id) else { continue };
-            let Some(current) = source_version(self.word, &agent.config())? else {
+            let Some(agent) = known.get(*agent_id).filter(|_| !others.contains_key(*agent_id)) else {
                 continue;
             };
-            last.insert(agent_id, current);
-            let older = versions.iter().filter_map(|one| one.imported.version);
-            let older: BTreeSet<u64> = older.filter(|number| *number < current).collect();
-            if !older.is_empty() {
-                wanted.insert((*agent_id).to_owned(), older);
-            }
+            let Some(current) = self.number_in(&agent.config())? else {
+                continue;
+            };
+            last.insert(*agent_id, (agent, current));
+            let numbered = versions.iter().filter_map(|one| Some((one.imported.version?, *one)));
+            let made = numbered.filter(|(number, _)| *number <= current).collect();
+            wanted.insert((*agent_id).to_owned(), made);
         }
-        let mut missing = self.missing(known, wanted).await?;
-        for (agent_id, last) in last {
-            let (Some(numbers), Some(versions)) = (missing.get(agent_id), by_agent.get(agent_id)) else {
+        let mut absent = self.absent(known, wanted).await?;
+        for (agent_id, (agent, last)) in last {
+            let (Some(numbers), Some(versions)) = (absent.get(agent_id), by_agent.get(agent_id)) else {
                 continue;
             };
             let is_whole = versions.iter().any(|one| one.imported.version >= Some(last));
             if self.overwrite && is_whole {
-                let first = numbers.first().copied();
+                let first = numbers.keys().next().copied();
                 let made = versions.iter().filter(|one| one.imported.version >= first);
                 plan.pending.insert(agent_id, made.copied().collect());
                 again.remove(agent_id);
-                missing.remove(agent_id);
+                absent.remove(agent_id);
                 continue;
             }
-            let way = match is_whole {
-                true => "--overwrite makes it, and the newer ones again after it",
-                false => "name the files of the newer versions too, and add --overwrite to make all in their order",
-            };
+            // The plan has another reason for a current version that no import made.
+            let has_reason =
+                !agent.is_active || (numbers.contains_key(&last) && !self.made_current(&agent.agent_id).await?);
             for one in versions {
-                let Some(number) = one.imported.version.filter(|number| numbers.contains(number)) else {
+                let number = one.imported.version.unwrap_or_default();
+                let Some(fields) = numbers.get(&number).filter(|_| number < last || !has_reason) else {
                     continue;
                 };
-                let labels = match one.imported.labels.as_slice() {
-                    [] => String::new(),
-                    labels => format!(" with the labels {}", labels.join(", ")),
-                };
-                let message = format!(
-                    "version {number} of {agent_id}{labels} is not in the workspace, which has the newer version {last}: {way}"
-                );
-                let problem = Problem::new(&one.imported.file, one.imported.place, message);
+                let problem = absent_version(one, number, last, fields, is_whole);
                 report.problems.push(Row::from(&problem));
             }
         }
-        Ok(missing)
+        Ok(absent)
     }
 
     /// Notes in the plan the versions of each agent that the workspace does not have. Returns the agents of which it
@@ -163,14 +189,15 @@ impl Importer<'_> {
     fn pending<'a>(
         &self,
         known: &BTreeMap<String, Agent>,
+        others: &Others,
         ready: &'a [Ready],
         plan: &mut Plan<'a>,
     ) -> Result<BTreeSet<&'a str>> {
         for one in ready {
             let agent_id = one.imported.agent_id.as_str();
             let pending = plan.pending.entry(agent_id).or_default();
-            let last = match known.get(agent_id) {
-                Some(agent) => source_version(self.word, &agent.config())?,
+            let last = match known.get(agent_id).filter(|_| !others.contains_key(agent_id)) {
+                Some(agent) => self.number_in(&agent.config())?,
                 None => None,
             };
             if one.imported.version.is_none() || one.imported.version > last {
@@ -233,12 +260,19 @@ impl Importer<'_> {
             .collect())
     }
 
-    /// Why an agent that differs is not overwritten: no import of this format made its current version.
-    async fn reason(&self, agent: &Agent, changes: &[String]) -> Result<Option<String>> {
+    /// Why an agent that differs is not overwritten: it was made of another agent of the source, or no import of this
+    /// format made its current version.
+    async fn reason(&self, agent: &Agent, other: Option<&Identity>, changes: &[String]) -> Result<Option<String>> {
         let agent_id = &agent.agent_id;
         if !agent.is_active {
             return Ok(Some(format!(
                 "the agent {agent_id} is deactivated in the workspace, and stays so: --overwrite restores it"
+            )));
+        }
+        if let Some((key, value)) = other {
+            return Ok(Some(format!(
+                "the agent {agent_id} of the workspace was imported from another agent, with the {key} {value:?}: \
+                 rename one of them, or --overwrite replaces it"
             )));
         }
         let is_own = self.made_current(agent_id).await?;
@@ -265,6 +299,30 @@ impl Importer<'_> {
     pub fn is_own(&self, version: &AgentVersion) -> bool {
         is_made_by(version, self.mark)
     }
+}
+
+/// A version of the source that the workspace has not, or with other fields than the source has now.
+fn absent_version(one: &Ready, number: u64, last: u64, fields: &[String], is_whole: bool) -> Problem {
+    let agent_id = &one.imported.agent_id;
+    let labels = match one.imported.labels.as_slice() {
+        [] => String::new(),
+        labels => format!(" with the labels {}", labels.join(", ")),
+    };
+    let what = match (fields, last > number) {
+        ([], _) => format!("is not in the workspace, which has the newer version {last}"),
+        (fields, false) => format!("has another {} in the workspace", fields.join(", ")),
+        (fields, true) => {
+            let fields = fields.join(", ");
+            format!("has another {fields} in the workspace, which also has the newer version {last}")
+        }
+    };
+    let way = match (is_whole, last > number) {
+        (true, false) => "--overwrite makes it again",
+        (true, true) => "--overwrite makes it, and the newer ones again after it",
+        (false, _) => "name the files of the newer versions too, and add --overwrite to make all in their order",
+    };
+    let message = format!("version {number} of {agent_id}{labels} {what}: {way}");
+    Problem::new(&one.imported.file, one.imported.place, message)
 }
 
 /// The names of the fields that an apply changes.

@@ -219,6 +219,26 @@ impl Report {
         Ok(())
     }
 
+    /// How long the setting must allow prompts to be, and how many prompts no setting helps.
+    fn too_long_notes(&self) -> Vec<String> {
+        let lengths = self.too_long.iter().map(|one| one.characters);
+        let (within, beyond): (Vec<usize>, Vec<usize>) =
+            lengths.partition(|characters| *characters <= MAX_PERSONA_PROMPT as usize);
+        let needed = within.iter().max().map(|needed| {
+            format!(
+                "{} too long for the server. Set max_persona_prompt in its configuration to at least {needed}.",
+                count(within.len(), "prompt")
+            )
+        });
+        let shortened = (!beyond.is_empty()).then(|| {
+            format!(
+                "{} longer than {MAX_PERSONA_PROMPT} characters, the most that max_persona_prompt allows. Shorten them.",
+                count(beyond.len(), "prompt")
+            )
+        });
+        needed.into_iter().chain(shortened).collect()
+    }
+
     fn summary(&self, context: &mut Context) {
         let versions: usize = self.agents.iter().map(|row| row.versions).sum();
         let labels: usize = self.agents.iter().map(|row| row.labels.len()).sum();
@@ -239,15 +259,8 @@ impl Report {
                 .output
                 .note(format_args!("No agents of {} were found.", self.format));
         }
-        let needed = self.too_long.iter().map(|one| one.characters).max();
-        if let Some(needed) = needed {
-            let prompts = count(self.too_long.len(), "prompt");
-            context.output.note(match needed > MAX_PERSONA_PROMPT as usize {
-                true => format!("{prompts} too long for the server, which takes at most {MAX_PERSONA_PROMPT} characters."),
-                false => format!(
-                    "{prompts} too long for the server. Set max_persona_prompt in its configuration to at least {needed}."
-                ),
-            });
+        for note in self.too_long_notes() {
+            context.output.note(note);
         }
         if !self.problems.is_empty() {
             let is_kept = self.problems.iter().any(|row| row.message.contains("--overwrite"));
@@ -271,5 +284,34 @@ impl Report {
             ),
         };
         context.output.note(done);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_setting_is_named_for_the_prompts_that_it_helps() {
+        let notes = |lengths: &[usize]| {
+            let too_long = lengths.iter().map(|characters| TooLong {
+                agent_id: "a".to_owned(),
+                field: "persona_prompt",
+                characters: *characters,
+                limit: 5000,
+                setting: "max_persona_prompt",
+            });
+            let report = Report {
+                too_long: too_long.collect(),
+                ..Report::default()
+            };
+            report.too_long_notes()
+        };
+        let needed = "2 prompts too long for the server. Set max_persona_prompt in its configuration to at least 7000.";
+        let beyond = "1 prompt longer than 200000 characters, the most that max_persona_prompt allows. Shorten them.";
+        assert_eq!(notes(&[6000, 7000]), [needed]);
+        assert_eq!(notes(&[6000, 250_000, 7000]), [needed, beyond]);
+        assert_eq!(notes(&[250_000]), [beyond]);
+        assert_eq!(notes(&[]), [""; 0]);
     }
 }

@@ -6,7 +6,7 @@ use agentcfg_client::Client;
 use agentcfg_client::model::{AgentConfig, AgentSpec, AgentVersion, WorkspaceId};
 
 use crate::failure::{CommandFailure, Result};
-use crate::import::{self, Imported, Node};
+use crate::import::{self, Format, Imported, Node, differing_fields};
 
 /// An imported agent, or a version of one, and what the service is given.
 pub struct Ready {
@@ -22,10 +22,22 @@ const MAX_BYTES: usize = 4 << 20;
 pub struct Importer<'a> {
     pub client: Client,
     pub workspace: WorkspaceId,
-    pub word: &'static str,
+    pub format: &'static Format,
     /// What the messages of versions begin with that an import of this format made.
     pub mark: &'a str,
     pub overwrite: bool,
+}
+
+impl Importer<'_> {
+    /// The number that the source gave to the version which an agent of the workspace was made of.
+    pub fn number_in(&self, config: &AgentConfig) -> Result<Option<u64>> {
+        source_version(self.format.word, config)
+    }
+
+    /// Whether a version of the workspace was made of a version of the source, as that is now.
+    pub fn is_made_of(&self, one: &Ready, config: &AgentConfig) -> Result<bool> {
+        Ok(differing_fields(self.format, &one.spec, config)?.is_empty())
+    }
 }
 
 /// Agents in parts that a request can have.

@@ -1,6 +1,6 @@
 //! What a value of a source is, and how it is written there.
 
-use super::definition::refusal_of;
+use super::servers::{Tool, all_are_servers, servers_of, with_servers};
 use super::source_tree::{Entry, Node, Value, put};
 
 /// The kinds of values in the tables.
@@ -8,6 +8,8 @@ use super::source_tree::{Entry, Node, Value, put};
 pub enum As {
     /// Any value, as it is.
     Any,
+    /// An object, as it is.
+    Object,
     /// Any value whose maps have an order that counts; it is kept as lists of maps with one key.
     Ordered,
     /// A text. A number, `yes` and the like are texts here.
@@ -23,9 +25,9 @@ pub enum As {
     /// A list of objects whose `type` begins with one of these, where it is written.
     Objects(&'static [&'static str]),
     /// MCP servers by their names, written as a map.
-    ServerMap,
+    ServerMap(&'static Tool),
     /// The same, written as a list of maps.
-    ServerList,
+    ServerList(&'static Tool),
 }
 
 /// The value for the agent; `None` where the source has something else.
@@ -33,6 +35,7 @@ pub fn value_in(kind: As, node: &Node) -> Option<Node> {
     let value = match kind {
         As::Any | As::Ordered if node.is_null() => return None,
         As::Any | As::Ordered => return Some(node.clone()),
+        As::Object => return node.is_map().then(|| node.clone()),
         As::Objects(_) => {
             let items = node.as_list()?;
             return items.iter().all(Node::is_map).then(|| node.clone());
@@ -46,7 +49,7 @@ pub fn value_in(kind: As, node: &Node) -> Option<Node> {
             Value::List(items) => Value::Text(items.first()?.as_text()?.to_owned()),
             _ => Value::Text(node.scalar()?),
         },
-        As::ServerMap | As::ServerList => {
+        As::ServerMap(_) | As::ServerList(_) => {
             let servers = servers_of(Some(node));
             if servers.is_empty() {
                 return None;
@@ -61,7 +64,7 @@ pub fn value_in(kind: As, node: &Node) -> Option<Node> {
 /// had.
 pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node> {
     match kind {
-        As::Any | As::Ordered => Some(node.clone()),
+        As::Any | As::Object | As::Ordered => Some(node.clone()),
         As::Text => node.as_text().map(Node::text),
         As::Instructions => {
             let text = node.as_text()?;
@@ -107,10 +110,13 @@ pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node>
             }
             Some(changed)
         }
-        As::ServerMap => Some(Node::map(with_servers(original.map(Node::entries), named(node)?))),
-        As::ServerList if original.is_some_and(Node::is_map) => value_out(As::ServerMap, node, original),
-        As::ServerList => {
-            let mut servers = named(node)?;
+        As::ServerMap(tool) => {
+            let (servers, _) = tool.entries(node, original)?;
+            Some(Node::map(with_servers(original.map(Node::entries), servers)))
+        }
+        As::ServerList(tool) if original.is_some_and(Node::is_map) => value_out(As::ServerMap(tool), node, original),
+        As::ServerList(tool) => {
+            let (mut servers, _) = tool.entries(node, original)?;
             let mut items: Vec<Node> = Vec::new();
             for item in original.and_then(Node::as_list).unwrap_or_default() {
                 if !item.is_map() {
@@ -129,12 +135,32 @@ pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node>
     }
 }
 
+/// The paths in a value that the format cannot hold, though it can hold the value.
+pub fn not_held(kind: As, node: &Node, original: Option<&Node>) -> Vec<String> {
+    match kind {
+        As::ServerMap(tool) | As::ServerList(tool) => {
+            let translated = tool.entries(node, original);
+            translated.map(|(_, lost)| lost).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a value that is kept has nothing else in it than what went to its place: it is another form of that.
+pub fn is_form(kind: As, node: &Node) -> bool {
+    match kind {
+        As::Words | As::WordList => value_in(kind, node).is_some(),
+        As::ServerMap(_) | As::ServerList(_) => all_are_servers(node),
+        _ => false,
+    }
+}
+
 /// What stays of the value of a source when its part that has a place was taken away: other messages, and references to
 /// servers.
 pub fn rest(kind: As, original: &Node) -> Option<Node> {
     let rest = match kind {
         As::Instructions if original.as_list().is_some() => with_instructions(original, None),
-        As::ServerMap | As::ServerList => value_out(kind, &Node::list(Vec::new()), Some(original))?,
+        As::ServerMap(_) | As::ServerList(_) => value_out(kind, &Node::list(Vec::new()), Some(original))?,
         _ => return None,
     };
     let is_empty = rest.entries().is_empty() && rest.as_list().is_none_or(<[Node]>::is_empty);
@@ -167,20 +193,6 @@ fn with_instructions(messages: &Node, text: Option<&str>) -> Node {
         }
     }
     Node::list(messages)
-}
-
-/// The entries of a source with other servers: those that are no servers stay, and the order too.
-fn with_servers(original: Option<&[Entry]>, mut servers: Vec<Entry>) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    for entry in original.unwrap_or_default() {
-        match servers.iter().position(|server| server.key == entry.key) {
-            Some(at) => entries.push(servers.remove(at)),
-            None if is_server(entry) => {}
-            None => entries.push(entry.clone()),
-        }
-    }
-    entries.extend(servers);
-    entries
 }
 
 /// What a user has to check about a value that tools read in different ways.
@@ -291,60 +303,6 @@ fn parts(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<&str> {
         depth == 0 && is_separator(c)
     });
     separated.map(str::trim).filter(|part| !part.is_empty()).collect()
-}
-
-/// The servers of a map by names, or of a list with such maps. Names alone refer to servers that are defined elsewhere.
-pub fn servers_of(node: Option<&Node>) -> Vec<Node> {
-    let servers = node.map(maps).unwrap_or_default().into_iter().flatten();
-    servers.filter(|entry| is_server(entry)).map(server).collect()
-}
-
-/// Whether an entry is a server by its name that the service takes. A member `name` of it would be lost.
-fn is_server(entry: &Entry) -> bool {
-    is_named_server(entry) && refusal(entry).is_none()
-}
-
-fn is_named_server(entry: &Entry) -> bool {
-    entry.node.is_map() && entry.node.get("name").is_none()
-}
-
-fn server(entry: &Entry) -> Node {
-    let name = Entry::new("name", Node::text(&*entry.key));
-    let members = [name].into_iter().chain(entry.node.entries().iter().cloned());
-    Node::at(entry.place, Value::Map(members.collect()))
-}
-
-/// Why the service does not take a server.
-fn refusal(entry: &Entry) -> Option<String> {
-    refusal_of("mcp_servers", &Node::list(vec![server(entry)]))
-}
-
-/// The servers that the service does not take, each with the reason.
-pub fn refused_servers(node: &Node) -> Vec<(&Entry, String)> {
-    let entries = maps(node).into_iter().flatten();
-    let refused = |entry| Some((entry, refusal(entry)?));
-    entries
-        .filter(|entry| is_named_server(entry))
-        .filter_map(refused)
-        .collect()
-}
-
-/// The maps of servers by their names.
-fn maps(node: &Node) -> Vec<&[Entry]> {
-    match &node.value {
-        Value::List(items) => items.iter().map(Node::entries).collect(),
-        _ => vec![node.entries()],
-    }
-}
-
-/// The servers as entries by their names.
-fn named(node: &Node) -> Option<Vec<Entry>> {
-    let one = |server: &Node| {
-        let name = server.text_of("name")?.to_owned();
-        let members = server.entries().iter().filter(|entry| entry.key != "name").cloned();
-        Some(Entry::new(name, Node::map(members.collect())))
-    };
-    node.as_list()?.iter().map(one).collect()
 }
 
 #[cfg(test)]

@@ -6,9 +6,12 @@ use std::path::Path;
 
 use super::convert;
 use super::definition::{place_in, take_at};
+use super::formats;
 use super::parse_tree::from_json;
+use super::servers::{all_are_servers, servers_of};
 use super::source_tree::{Entry, Node, Value, find, take};
-use super::table::{BESIDE, Format, To, Written, value_in};
+use super::table::{BESIDE, Format, PLACES, To, given_name, value_in};
+use super::written::Written;
 
 /// The keys of an agent in a format. What the format cannot hold is added to `lost` by its path.
 pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mut Vec<String>) -> Written {
@@ -23,16 +26,15 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
     let (beside, mut kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|entry| BESIDE.contains(&entry.key.as_str()));
     let mut definition = Node::map(definition);
     remove_shared(&mut definition, &beside);
-    let is_unnamed = find(&beside, "$unnamed").is_some();
+    let given_name = given_name(format, agent_id, &beside);
     let mut entries = Vec::new();
     for row in format.rows {
         let (key, to, kind) = row;
         let original = take(&mut kept, key).map(|node| convert::of_kept(*kind, node));
         let value = match to {
-            To::Field("display_name") if is_unnamed => {
-                take(&mut fields, "display_name");
-                None
-            }
+            // A name that was given to the agent is not written, but one that it got since is.
+            To::Field("display_name") => take(&mut fields, "display_name")
+                .filter(|node| !node.is_null() && (given_name.is_none() || node.as_text() != given_name.as_deref())),
             To::Field(field) => take(&mut fields, field).filter(|node| !node.is_null()),
             To::Definition(path) => take_at(&mut definition, path),
             To::Kept => None,
@@ -43,8 +45,12 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
                 Some(original) if was.as_ref() == Some(&value) => Some(original),
                 original => {
                     let out = convert::value_out(*kind, &value, original.as_ref());
-                    if out.is_none() {
-                        lost.push(to.path());
+                    match out {
+                        Some(_) => {
+                            let parts = convert::not_held(*kind, &value, original.as_ref());
+                            lost.extend(parts.iter().map(|part| format!("{}.{part}", to.path())));
+                        }
+                        None => lost.push(to.path()),
                     }
                     out.or(original)
                 }
@@ -69,6 +75,7 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
         definition
             .entries()
             .iter()
+            .filter(|entry| !is_of_places(entry))
             .map(|entry| format!("definition.{}", entry.key)),
     );
     Written {
@@ -80,8 +87,27 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
     }
 }
 
-/// Gives each agent a name of its own where the tool identifies agents by it: of several with one name, the first keeps it, and
-/// the others have their identifiers. Returns the others, with what they lose.
+/// Whether an entry of a definition is what another format keeps of the places and the writing of its values alone.
+fn is_of_places(entry: &Entry) -> bool {
+    let Some(other) = formats::format(&entry.key).filter(|_| entry.node.is_map()) else {
+        return false;
+    };
+    entry.node.entries().iter().all(|kept| match kept.key.as_str() {
+        key if PLACES.contains(&key) => true,
+        // The servers of the file are those of the agent, too.
+        "$mcp" => content_of(&kept.node).is_some_and(|content| {
+            let is_of_servers = |entry: &Entry| entry.key == "mcpServers" && all_are_servers(&entry.node);
+            content.entries().iter().all(is_of_servers)
+        }),
+        key => {
+            let row = other.rows.iter().find(|(row, ..)| *row == key);
+            row.is_some_and(|row| row.1 != To::Kept && convert::is_form(row.2, &kept.node))
+        }
+    })
+}
+
+/// Gives each agent a name of its own where the tool identifies agents by it: of several with one name, the first keeps
+/// it, and the others have their identifiers. Returns the others, with what they lose.
 pub fn make_unique(format: &Format, agents: &mut [Written]) -> Vec<(String, String)> {
     let is_name = |entry: &&mut Entry| Some(&*entry.key) == format.unique;
     let named = agents.iter_mut().filter_map(|agent| {
@@ -119,17 +145,22 @@ fn is_placed(to: &To, value: Option<&Node>) -> bool {
     }
 }
 
+/// The content of a file that an agent keeps.
+fn content_of(file: &Node) -> Option<Node> {
+    let content = file.get("content")?;
+    let read = content.as_text().map(|text| from_json(Path::new(".mcp.json"), text));
+    Some(match read {
+        Some(Ok(read)) => read,
+        _ => content.clone(),
+    })
+}
+
 /// Takes the servers of a shared file out of those of the agent.
 fn remove_shared(definition: &mut Node, beside: &[Entry]) {
-    let Some(shared) = find(beside, "$mcp").and_then(|node| node.get("content")) else {
+    let Some(shared) = find(beside, "$mcp").and_then(content_of) else {
         return;
     };
-    let read = shared.as_text().map(|text| from_json(Path::new(".mcp.json"), text));
-    let shared = match &read {
-        Some(Ok(read)) => read,
-        _ => shared,
-    };
-    let shared = convert::servers_of(shared.get("mcpServers"));
+    let shared = servers_of(shared.get("mcpServers"));
     let Some(entries) = definition.entries_mut() else {
         return;
     };

@@ -2,9 +2,10 @@
 //!
 //! `source_tree` is a value of a source and `parse_tree` reads one. A table of `formats` says where each key goes:
 //! `table` follows it for an import and `export` back, with the kinds of values of `convert` and the paths of
-//! `definition`. `front_matter` reads Markdown, `yaml_text` writes YAML, `secrets` finds what must not be stored, and
-//! `name` makes identifiers. `output_file` is a file of an export, and `places` says where it goes; `existing` and
-//! `yaml_file` keep what is in the file that it replaces.
+//! `definition`. `same` compares agents. `front_matter` reads Markdown, `yaml_text` writes YAML, `secrets` finds what
+//! must not be stored, and `name` makes identifiers. `servers` has the words of each tool for MCP servers. `written` is
+//! an agent of an export, `output_file` a file of one, and `places` says where it goes; `existing` and `yaml_file` keep
+//! what is in the file that it replaces.
 
 mod convert;
 mod definition;
@@ -16,11 +17,14 @@ mod name;
 pub mod output_file;
 mod parse_tree;
 pub mod places;
+mod same;
 mod secrets;
+mod servers;
 mod source_tree;
 mod table;
 #[cfg(test)]
 mod tests;
+mod written;
 mod yaml_file;
 mod yaml_text;
 
@@ -30,8 +34,10 @@ use std::path::{Path, PathBuf};
 
 pub use self::export::{export, make_unique};
 pub use self::parse_tree::from_json;
+use self::same::is_repeated;
+pub use self::same::{differing_fields, other_source};
 pub use self::source_tree::{Entry, Node};
-pub use self::table::{Format, Imported, Record, Went, import};
+pub use self::table::{Format, Identity, Imported, Record, Went, import};
 use crate::agent_file::{Markers, Place, Problem, UNRESOLVED, conflicts_of_body, utf8};
 use crate::failure::{CommandFailure, Result};
 use crate::file;
@@ -62,10 +68,7 @@ pub struct Source<'a> {
 impl Source<'_> {
     /// The name of the file without its end.
     pub fn stem(&self) -> &str {
-        let name = self.file_name();
-        let ends = self.format.files.iter().filter(|end| self.has_end(end));
-        let length = ends.map(|end| end.len()).max().unwrap_or(0);
-        name.get(..name.len() - length).unwrap_or(name)
+        self.format.stem(self.relative)
     }
 
     /// Whether its name has this end, in capitals too.
@@ -332,23 +335,6 @@ pub fn agents(format: &Format, reading: &mut Reading, went: &mut Went) -> Vec<Im
         reading.problems.extend(collisions);
     }
     kept
-}
-
-/// Whether two agents are one, which is in two files.
-fn is_repeated(format: &Format, one: &Imported, other: &Imported) -> bool {
-    let without_file = |agent: &Imported| {
-        let mut fields = agent.fields.clone();
-        let definition = fields.iter_mut().find(|entry| entry.key == "definition");
-        if let Some(kept) = definition.and_then(|entry| entry.node.map_at(format.word)?.entries_mut()) {
-            kept.retain(|entry| !["$file", "$yaml", "$json"].contains(&entry.key.as_str()));
-        }
-        let is_empty = |entry: &Entry| {
-            entry.key == "definition" && entry.node.entries().iter().all(|entry| entry.node.entries().is_empty())
-        };
-        fields.retain(|entry| !is_empty(entry));
-        fields
-    };
-    one.version == other.version && without_file(one) == without_file(other)
 }
 
 /// Why agents with one identifier are not the versions of one agent.

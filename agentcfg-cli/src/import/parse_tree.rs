@@ -96,13 +96,24 @@ pub fn from_shared_yaml(
     (first_line, scalars): (usize, Scalars),
     warnings: &mut Vec<Problem>,
 ) -> Result<Vec<Entry>, Problem> {
-    let (entries, shared) = yaml::parse_shared(text, first_line)
+    let (entries, notes) = yaml::parse_shared(text, first_line)
         .map_err(|malformed| Problem::new(file, malformed.place, malformed.message))?;
-    if let Some(place) = shared {
+    if let Some(place) = notes.shared {
         let message = "aliases and << of YAML are replaced by what they stand for";
         warnings.push(Problem::new(file, place, message));
     }
-    let mut entries = of_entries(file, entries, scalars)?;
+    for node in notes.before_comments {
+        let (place, is_absent) = (node.place, node.is_absent());
+        let message = match of_yaml(file, node, scalars, &mut Vec::new())?.value {
+            Value::Null if is_absent => {
+                "the value is empty, as # begins a comment: put a value that begins so into quotes"
+            }
+            Value::Text(_) => "the text ends before the #, which begins a comment: put a text with # into quotes",
+            _ => continue,
+        };
+        warnings.push(Problem::new(file, place, message));
+    }
+    let mut entries = of_entries(file, entries, scalars, warnings)?;
     end_as_text(text, &mut entries);
     Ok(entries)
 }
@@ -114,7 +125,12 @@ fn end_as_text(text: &str, entries: &mut [Entry]) {
     }
 }
 
-fn of_entries(file: &Path, entries: Vec<yaml::Entry>, scalars: Scalars) -> Result<Vec<Entry>, Problem> {
+fn of_entries(
+    file: &Path,
+    entries: Vec<yaml::Entry>,
+    scalars: Scalars,
+    warnings: &mut Vec<Problem>,
+) -> Result<Vec<Entry>, Problem> {
     let of_entry = |entry: yaml::Entry| {
         let scalars = match scalars {
             Scalars::Old(texts) if texts.contains(&entry.key.as_str()) => Scalars::Core,
@@ -123,7 +139,7 @@ fn of_entries(file: &Path, entries: Vec<yaml::Entry>, scalars: Scalars) -> Resul
         Ok(Entry {
             key: entry.key,
             place: entry.place,
-            node: of_yaml(file, entry.node, scalars)?,
+            node: of_yaml(file, entry.node, scalars, warnings)?,
         })
     };
     let entries: Vec<_> = entries.into_iter().map(of_entry).collect::<Result<_, _>>()?;
@@ -131,7 +147,7 @@ fn of_entries(file: &Path, entries: Vec<yaml::Entry>, scalars: Scalars) -> Resul
     Ok(entries)
 }
 
-fn of_yaml(file: &Path, node: yaml::Node, scalars: Scalars) -> Result<Node, Problem> {
+fn of_yaml(file: &Path, node: yaml::Node, scalars: Scalars, warnings: &mut Vec<Problem>) -> Result<Node, Problem> {
     let value = match node.value {
         Yaml::Scalar { text, is_plain: false } => Value::Text(text),
         Yaml::Scalar { text, is_plain: true } => match text.as_str() {
@@ -143,18 +159,31 @@ fn of_yaml(file: &Path, node: yaml::Node, scalars: Scalars) -> Result<Node, Prob
             _ if matches!(scalars, Scalars::Old(_)) => old_scalar(text),
             _ => match number(&text).filter(|number| *number == text) {
                 Some(number) => Value::Number(number),
-                None => Value::Text(text),
+                None => {
+                    if is_of_other_base(&text) {
+                        let message = format!("the number {text} is kept as a text: write it as a decimal number");
+                        warnings.push(Problem::new(file, node.place, message));
+                    }
+                    Value::Text(text)
+                }
             },
         },
         Yaml::List(items) => Value::List(
             items
                 .into_iter()
-                .map(|item| of_yaml(file, item, scalars))
+                .map(|item| of_yaml(file, item, scalars, warnings))
                 .collect::<Result<_, _>>()?,
         ),
-        Yaml::Map(entries) => Value::Map(of_entries(file, entries, scalars)?),
+        Yaml::Map(entries) => Value::Map(of_entries(file, entries, scalars, warnings)?),
     };
     Ok(Node::at(node.place, value))
+}
+
+/// Whether a scalar without quotes is a hexadecimal or octal integer of YAML 1.2.
+fn is_of_other_base(text: &str) -> bool {
+    let has_digits = |digits: &str, radix: u32| !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
+    text.strip_prefix("0x").is_some_and(|digits| has_digits(digits, 16))
+        || text.strip_prefix("0o").is_some_and(|digits| has_digits(digits, 8))
 }
 
 /// A scalar without quotes by the rules of YAML 1.1, as PyYAML reads it. Numbers are written as those of JSON.

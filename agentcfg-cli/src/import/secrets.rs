@@ -93,7 +93,10 @@ fn is_of_map(path: &str) -> bool {
 
 /// Whether a path is that of a program or its arguments.
 fn is_of_program(path: &str) -> bool {
-    matches!(path.rsplit('.').next(), Some("command" | "args" | "arguments"))
+    matches!(
+        path.rsplit('.').next(),
+        Some("command" | "args" | "arguments" | "headersHelper")
+    )
 }
 
 /// The options whose value is a header or a variable.

@@ -6,15 +6,17 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use agentcfg_client::model::AgentSpec;
+use agentcfg_client::model::{AgentSpec, Label};
 use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_ROLE, shown};
 
 use super::convert::{self, As};
 use super::definition::{largest, place_in, place_of};
 use super::name::identifier;
-use super::output_file::{File, NotHeld, is_allowed};
+use super::output_file::{File, NotHeld};
 use super::secrets::{Secret, secrets};
+use super::servers::refused_servers;
 use super::source_tree::{Entry, Node, Value, find};
+use super::written::Written;
 use crate::agent_file::{Place, Problem};
 
 /// Where a key of a source goes.
@@ -42,12 +44,15 @@ impl To {
 /// A row of a table: a key of the source, where it goes, and what it is.
 pub type Row = (&'static str, To, As);
 
+/// That the source had no name: true, or the name that the agent was given where that is not the one of its file.
+pub const UNNAMED: &str = "$unnamed";
+
 /// What a format keeps beside the keys of the source: the file, whether there was no name, the shared file of servers
 /// and that of other settings, the file and the name in a file of several agents, and whether a manifest had nothing
 /// around it.
 pub const BESIDE: &[&str] = &[
     "$file",
-    "$unnamed",
+    UNNAMED,
     "$mcp",
     "$config",
     "$json",
@@ -55,6 +60,9 @@ pub const BESIDE: &[&str] = &[
     "$yaml",
     "$bare",
 ];
+
+/// Those that are places alone, which another format does not need.
+pub const PLACES: &[&str] = &["$file", UNNAMED, "$json", "$yaml", "$bare"];
 
 /// A format: its table, and what its files are.
 pub struct Format {
@@ -73,9 +81,25 @@ pub struct Format {
     pub home: Option<&'static str>,
     /// The key whose values its tool identifies agents by.
     pub unique: Option<&'static str>,
+    /// The keys whose values its tool changes without a new version.
+    pub unversioned: &'static [&'static str],
     pub read: fn(&super::Source<'_>, &mut super::Reading),
     /// The files of agents. What has no place in them is added to the second.
     pub write: fn(Vec<Written>, &mut NotHeld) -> Vec<File>,
+}
+
+/// A key that identifies agents of a source, and its value.
+pub type Identity = (&'static str, String);
+
+impl Format {
+    /// The name of a file without its end.
+    pub fn stem<'a>(&self, file: &'a str) -> &'a str {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let small = name.to_ascii_lowercase();
+        let ends = self.files.iter().filter(|end| small.ends_with(**end));
+        let length = ends.map(|end| end.len()).max().unwrap_or(0);
+        name.get(..name.len() - length).unwrap_or(name)
+    }
 }
 
 /// What a source has of one agent, or of one version of it.
@@ -88,8 +112,8 @@ pub struct Record {
     pub default_name: String,
     /// The number of the version in the source.
     pub version: Option<u64>,
-    /// What the source identifies the agent by, whatever its name is.
-    pub identity: Option<String>,
+    /// The key that the source identifies the agent by, whatever its name is, and its value.
+    pub identity: Option<Identity>,
     pub labels: Vec<String>,
     /// What the format keeps beside the keys of the source; the names begin with `$`.
     pub beside: Vec<Entry>,
@@ -123,7 +147,7 @@ pub struct Imported {
     /// The fields of the agent, of which the definition is one.
     pub fields: Vec<Entry>,
     pub version: Option<u64>,
-    pub identity: Option<String>,
+    pub identity: Option<Identity>,
     pub labels: Vec<String>,
 }
 
@@ -208,6 +232,7 @@ pub fn import(
         servers,
     } = record;
     let mut problems = secret_problems(&file, &entries, &prose(format));
+    let labels = labels_to_set(&file, place, labels, notes);
     let mut fields: Vec<Entry> = Vec::new();
     let mut definition = Node::map(Vec::new());
     let mut kept: Vec<Entry> = beside;
@@ -216,7 +241,7 @@ pub fn import(
     }
     for entry in entries {
         let row = format.rows.iter().find(|(key, ..)| *key == entry.key);
-        if let Some((.., As::ServerMap | As::ServerList)) = row {
+        if let Some((.., As::ServerMap(_) | As::ServerList(_))) = row {
             tell_refused(&file, &entry.node, format, notes);
         }
         let value = row.and_then(|row| value_in(row, &entry.node));
@@ -284,15 +309,12 @@ pub fn import(
         );
         place_in(&mut definition, "mcp_servers", Node::list(all));
     }
-    let name = match find(&fields, "display_name").and_then(Node::as_text) {
-        Some(name) => name.to_owned(),
-        None => {
-            kept.push(Entry::new("$unnamed", Node::at(place, Value::Bool(true))));
-            let name: String = default_name.chars().take(MAX_DISPLAY_NAME).collect();
-            fields.insert(0, Entry::new("display_name", Node::text(&*name)));
-            name
-        }
-    };
+    let given = find(&fields, "display_name").and_then(Node::as_text).map(str::to_owned);
+    let is_unnamed = given.is_none();
+    let name = given.unwrap_or_else(|| cut_name(&default_name));
+    if is_unnamed {
+        fields.insert(0, Entry::new("display_name", Node::text(&*name)));
+    }
     let whole = find(&kept, "name").and_then(Node::as_text).unwrap_or(&name);
     let agent_id = [whole, &default_name]
         .into_iter()
@@ -306,6 +328,15 @@ pub fn import(
     kept.retain(|entry| {
         entry.key != "$file" || entry.node.as_text() != Some(&*format!("{agent_id}{}", format.files[0]))
     });
+    if is_unnamed {
+        let is_of_file = default_name_of(format, &agent_id, &kept) == name;
+        let value = if is_of_file {
+            Value::Bool(true)
+        } else {
+            Value::Text(name.clone())
+        };
+        kept.push(Entry::new(UNNAMED, Node::at(place, value)));
+    }
     if let (false, Some(entries)) = (kept.is_empty(), definition.entries_mut()) {
         entries.push(Entry::new(format.word, Node::map(kept)));
     }
@@ -325,6 +356,38 @@ pub fn import(
         }),
         false => Err(problems),
     }
+}
+
+/// The labels that a workspace can have. The others are kept in the definition alone, and told.
+fn labels_to_set(file: &Path, place: Place, labels: Vec<String>, notes: &mut Vec<Problem>) -> Vec<String> {
+    let mut known = Vec::new();
+    for label in labels {
+        match label.parse::<Label>() {
+            Ok(_) => known.push(label),
+            Err(error) => {
+                let message = format!("the label {label:?} is kept in the definition alone: {error}");
+                notes.push(Problem::new(file, place, message));
+            }
+        }
+    }
+    known
+}
+
+fn cut_name(name: &str) -> String {
+    name.chars().take(MAX_DISPLAY_NAME).collect()
+}
+
+/// The name that an agent without one in its source has by its file.
+fn default_name_of(format: &Format, agent_id: &str, beside: &[Entry]) -> String {
+    let file = find(beside, "$file").and_then(Node::as_text);
+    cut_name(file.map_or(agent_id, |file| format.stem(file)))
+}
+
+/// The name that was given to an agent without one in its source.
+pub fn given_name(format: &Format, agent_id: &str, beside: &[Entry]) -> Option<String> {
+    let unnamed = find(beside, UNNAMED)?;
+    let given = unnamed.as_text().map(str::to_owned);
+    Some(given.unwrap_or_else(|| default_name_of(format, agent_id, beside)))
 }
 
 /// A problem for each literal secret in entries.
@@ -384,7 +447,7 @@ fn tell_large(file: &Path, node: &Node, path: &str, notes: &mut Vec<Problem>) {
 
 /// Warns of servers that are kept for the format alone.
 pub fn tell_refused(file: &Path, servers: &Node, format: &Format, notes: &mut Vec<Problem>) {
-    for (server, reason) in convert::refused_servers(servers) {
+    for (server, reason) in refused_servers(servers) {
         let message = format!("the server {} is kept for {} alone: {reason}", server.key, format.word);
         notes.push(Problem::new(file, server.place, message));
     }
@@ -401,57 +464,5 @@ fn tell_long(file: &Path, field: &str, entry: &Entry, value: &Node, notes: &mut 
             entry.key
         );
         notes.push(Problem::new(file, entry.node.place, message));
-    }
-}
-
-/// An agent as the keys of a format.
-#[derive(Debug)]
-pub struct Written {
-    pub agent_id: String,
-    /// The end of the name of its file.
-    pub end: &'static str,
-    pub entries: Vec<Entry>,
-    /// What the format keeps beside its keys.
-    pub beside: Vec<Entry>,
-    /// The hidden directories that may have its file.
-    pub directories: &'static [&'static str],
-}
-
-impl Written {
-    pub fn beside(&self, key: &str) -> Option<&Node> {
-        find(&self.beside, key)
-    }
-
-    /// The keys that the tool requires and the agent does not have. An agent that had no name in its source needs none.
-    pub fn missing(&self, format: &Format) -> Vec<String> {
-        let has = |key: &str| {
-            self.entries
-                .iter()
-                .any(|entry| entry.key == key && !entry.node.is_null())
-        };
-        let is_text = |key: &str| self.entries.iter().any(|entry| entry.key == format!("${key}"));
-        // What is written of other parts.
-        let stands_for = |key: &str| match key {
-            "manifest" => is_text("system"),
-            "prompt" => format.word == "langfuse" && has("messages"),
-            _ => false,
-        };
-        let required = format.requires.iter().filter(|_| self.beside("$unnamed").is_none());
-        let missing = required.filter(|key| !(has(key) || is_text(key) || stands_for(key)));
-        let name = find(&self.entries, "name").and_then(Node::as_text).unwrap_or_default();
-        let is_refused = format.word == "claude-code" && (name.contains(':') || name.starts_with('-'));
-        let other = is_refused.then(|| "a name without `:` and without `-` at its start".to_owned());
-        missing.map(|key| (*key).to_owned()).chain(other).collect()
-    }
-
-    /// Where its file is written: where it was read, if that is below the directory, else by its identifier.
-    pub fn path(&self, end: &str) -> PathBuf {
-        let file = self.beside("$file").and_then(Node::as_text).map(Path::new);
-        let has_end = |file: &Path| file.to_string_lossy().to_ascii_lowercase().ends_with(end);
-        let is_below = |file: &&Path| is_allowed(file, self.directories) && has_end(file);
-        match file.filter(is_below) {
-            Some(file) => file.to_owned(),
-            None => PathBuf::from(format!("{}{end}", self.agent_id)),
-        }
     }
 }

@@ -2,6 +2,8 @@
 
 mod directories;
 mod edits;
+mod front_matter;
+mod servers;
 mod sources;
 
 use std::fmt::Write as _;
@@ -242,6 +244,37 @@ fn another_format_says_what_it_cannot_hold() {
     for path in ["definition.tools", "definition.claude-code"] {
         assert!(lost.iter().any(|one| one == path), "{path}: {lost:?}");
     }
+}
+
+#[test]
+fn places_of_a_source_are_not_what_another_format_loses() {
+    let project = |agent: &str, servers: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join(".claude/agents")).unwrap();
+        fs::write(dir.path().join(".claude/agents/a.md"), agent).unwrap();
+        fs::write(dir.path().join(".mcp.json"), servers).unwrap();
+        let (agents, _) = imported(format("claude-code").unwrap(), dir.path());
+        exported(format("copilot").unwrap(), &agents).1
+    };
+    let agent = "---\nname: a\ndescription: d\ntools: Read,Grep\nmcpServers:\n  - own:\n      command: o\n---\nx\n";
+    let servers = r#"{"mcpServers": {"desk": {"command": "desk"}}}"#;
+    assert_eq!(project(agent, servers), [""; 0]);
+    let lost = ["definition.claude-code"];
+    for own in ["color: red", "model: inherit", "mcpServers: [github]"] {
+        let agent = agent.replace("mcpServers:\n  - own:\n      command: o", own);
+        assert_eq!(project(&agent, servers), lost, "{own}");
+    }
+    for content in [
+        r#"{"mcpServers": {"desk": {"url": "${DESK}"}}}"#,
+        r#"{"mcpServers": {}, "inputs": [1]}"#,
+    ] {
+        assert_eq!(project(agent, content), lost, "{content}");
+    }
+    let prompt = r#"{"name": "a", "type": "text", "prompt": "x", "version": 1}"#;
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.json"), prompt).unwrap();
+    let (agents, _) = imported(format("langfuse").unwrap(), dir.path());
+    assert_eq!(exported(format("copilot").unwrap(), &agents).1, ["definition.langfuse"]);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::convert::servers_of;
 use super::super::output_file::{File, Holds, is_allowed};
 use super::super::parse_tree::from_json;
+use super::super::servers::servers_of;
 use super::super::source_tree::{Entry, Node, put};
 use super::super::table::{secret_problems, tell_refused};
 use super::super::{Beside, Reading, Source, relative_to};

@@ -4,7 +4,8 @@ use super::super::convert::As;
 use super::super::output_file::{File, NotHeld};
 use super::super::source_tree::{Node, find};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written};
+use super::super::table::{Format, Record};
+use super::super::written::Written;
 use super::super::{Reading, Source};
 use super::json::{files, number, objects};
 
@@ -34,6 +35,7 @@ pub const FORMAT: Format = Format {
     directories: &[],
     home: None,
     unique: Some("name"),
+    unversioned: &["created_at", "updated_at", "archived_at"],
     read,
     write,
 };
@@ -49,7 +51,7 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
             continue;
         }
         let mut record = Record::new(source.path, object.place, entries, source.stem());
-        record.identity = object.text_of("id").map(str::to_owned);
+        record.identity = object.text_of("id").map(|id| ("id", id.to_owned()));
         record.version = number(&record.entries, "version");
         reading.records.push(record);
     }

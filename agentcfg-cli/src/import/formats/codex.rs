@@ -3,9 +3,11 @@
 use super::super::convert::As;
 use super::super::output_file::{File, Holds, NotHeld};
 use super::super::parse_tree::from_toml;
+use super::super::servers::CODEX;
 use super::super::source_tree::{Node, Value};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written};
+use super::super::table::{Format, Record};
+use super::super::written::Written;
 use super::super::{Entry, Reading, Source};
 
 pub const FORMAT: Format = Format {
@@ -22,7 +24,7 @@ pub const FORMAT: Format = Format {
         ),
         ("sandbox_mode", Kept, As::Any),
         ("developer_instructions", Field("persona_prompt"), As::Text),
-        ("mcp_servers", Definition("mcp_servers"), As::ServerMap),
+        ("mcp_servers", Definition("mcp_servers"), As::ServerMap(&CODEX)),
     ],
     requires: &["name", "description", "developer_instructions"],
     prefers_jsonc: false,
@@ -30,6 +32,7 @@ pub const FORMAT: Format = Format {
     directories: &[".codex"],
     home: Some(".codex/agents"),
     unique: Some("name"),
+    unversioned: &[],
     read,
     write,
 };

@@ -7,7 +7,8 @@ use super::super::output_file::{File, Holds, NotHeld, is_allowed};
 use super::super::parse_tree::{Scalars, from_json, from_shared_yaml};
 use super::super::source_tree::{Entry, Node, put, take};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written};
+use super::super::table::{Format, Record};
+use super::super::written::Written;
 use super::super::yaml_text::to_yaml;
 use super::super::{Reading, Source};
 use crate::agent_file::Problem;
@@ -40,6 +41,7 @@ pub const FORMAT: Format = Format {
     directories: &[],
     home: None,
     unique: Some("$name"),
+    unversioned: &[],
     read,
     write,
 };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::super::output_file::{File, Holds};
 use super::super::parse_tree::from_json;
 use super::super::source_tree::{Entry, Node, Value, find, put, take};
-use super::super::table::Written;
+use super::super::written::Written;
 use super::super::{Reading, Source};
 use crate::agent_file::Problem;
 

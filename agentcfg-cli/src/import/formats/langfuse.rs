@@ -6,7 +6,8 @@ use super::super::convert::As;
 use super::super::output_file::{File, Holds, NotHeld};
 use super::super::source_tree::{Entry, Node, find, put, take};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written};
+use super::super::table::{Format, Record};
+use super::super::written::Written;
 use super::super::{Reading, Source};
 use super::json::{flatten, number, objects, unflatten};
 
@@ -26,6 +27,23 @@ const CONFIG: &[&str] = &[
     "tool_choice",
     "response_format",
     "tools",
+];
+
+/// Labels move, tags are of all versions, and the API tells more of a prompt than the export of the page.
+const UNVERSIONED: &[&str] = &[
+    "id",
+    "labels",
+    "tags",
+    "commitMessage",
+    "isActive",
+    "projectId",
+    "createdBy",
+    "createdAt",
+    "updatedAt",
+    "lastUpdatedAt",
+    "lastConfigUpdatedAt",
+    "lastUsedAt",
+    "resolutionGraph",
 ];
 
 pub const FORMAT: Format = Format {
@@ -69,7 +87,7 @@ pub const FORMAT: Format = Format {
         (
             "config.response_format",
             Definition("model_settings.response_format"),
-            As::Any,
+            As::Object,
         ),
         ("config.tools", Definition("tools"), As::Any),
         ("version", Kept, As::Any),
@@ -83,6 +101,7 @@ pub const FORMAT: Format = Format {
     directories: &[],
     home: None,
     unique: Some("name"),
+    unversioned: UNVERSIONED,
     read,
     write,
 };

@@ -4,7 +4,8 @@ use super::super::convert::As;
 use super::super::output_file::{File, NotHeld};
 use super::super::source_tree::{Entry, Node, Value, find, put, take};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written};
+use super::super::table::{Format, Record};
+use super::super::written::Written;
 use super::super::{Reading, Source};
 use super::json::{files, objects};
 use crate::agent_file::{Place, Problem};
@@ -28,6 +29,7 @@ pub const FORMAT: Format = Format {
     directories: &[],
     home: None,
     unique: None,
+    unversioned: &[],
     read,
     write,
 };
@@ -84,6 +86,9 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
         }
         entries.extend(taken);
         let mut record = Record::new(source.path, object.place, entries, source.stem());
+        // `-` stands for the owner of the key.
+        let owner = object.text_of("owner").filter(|owner| *owner != "-");
+        record.identity = owner.map(|owner| ("owner", owner.to_owned()));
         if is_manifest {
             record
                 .beside

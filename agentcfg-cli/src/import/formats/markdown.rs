@@ -6,9 +6,11 @@ use super::super::convert::As;
 use super::super::front_matter;
 use super::super::output_file::{File, Holds, NotHeld};
 use super::super::parse_tree::from_json;
+use super::super::servers::{CLAUDE, COPILOT as COPILOT_SERVERS};
 use super::super::source_tree::{Entry, Node, take};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written};
+use super::super::table::{Format, Record};
+use super::super::written::Written;
 use super::super::yaml_text::to_yaml;
 use super::super::{Reading, Source};
 use super::beside::{
@@ -30,7 +32,7 @@ pub const CLAUDE_CODE: Format = Format {
         ("model", Field("model"), As::Model("id")),
         ("effort", Kept, As::Any),
         ("permissionMode", Kept, As::Text),
-        ("mcpServers", Definition("mcp_servers"), As::ServerList),
+        ("mcpServers", Definition("mcp_servers"), As::ServerList(&CLAUDE)),
         ("skills", Definition("skills"), As::WordList),
         ("memory", Kept, As::Text),
         ("maxTurns", Kept, As::Any),
@@ -50,6 +52,7 @@ pub const CLAUDE_CODE: Format = Format {
     directories: &[".claude", ".claude-plugin"],
     home: Some(".claude/agents"),
     unique: Some("name"),
+    unversioned: &[],
     read: claude_code,
     write,
 };
@@ -70,7 +73,11 @@ pub const COPILOT: Format = Format {
         ("user-invokable", Kept, As::Any),
         ("infer", Kept, As::Any),
         ("mode", Kept, As::Text),
-        ("mcp-servers", Definition("mcp_servers"), As::ServerMap),
+        (
+            "mcp-servers",
+            Definition("mcp_servers"),
+            As::ServerMap(&COPILOT_SERVERS),
+        ),
         ("metadata", Definition("metadata"), As::Any),
         (BODY, Field("persona_prompt"), As::Text),
     ],
@@ -80,6 +87,7 @@ pub const COPILOT: Format = Format {
     directories: &[".github"],
     home: Some(".github/agents"),
     unique: None,
+    unversioned: &[],
     read: copilot,
     write,
 };
@@ -110,6 +118,7 @@ pub const OPENCODE: Format = Format {
     directories: &[".opencode"],
     home: Some(".opencode/agents"),
     unique: None,
+    unversioned: &[],
     read: opencode,
     write,
 };

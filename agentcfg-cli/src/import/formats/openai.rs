@@ -4,7 +4,8 @@ use super::super::convert::As;
 use super::super::output_file::{File, NotHeld};
 use super::super::source_tree::{Entry, Node};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written};
+use super::super::table::{Format, Record};
+use super::super::written::Written;
 use super::super::{Reading, Source};
 use super::json::{files, objects};
 
@@ -53,7 +54,12 @@ pub const FORMAT: Format = Format {
             Definition("model_settings.max_output_tokens"),
             As::Any,
         ),
-        ("response_format", Definition("model_settings.response_format"), As::Any),
+        // `auto` is no setting of a model call.
+        (
+            "response_format",
+            Definition("model_settings.response_format"),
+            As::Object,
+        ),
     ],
     requires: &["model"],
     prefers_jsonc: false,
@@ -61,6 +67,7 @@ pub const FORMAT: Format = Format {
     directories: &[],
     home: None,
     unique: None,
+    unversioned: &[],
     read,
     write,
 };
@@ -103,9 +110,11 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
             (true, _) | (false, None) => source.stem().to_owned(),
             (false, Some(id)) => id.to_owned(),
         };
-        reading
-            .records
-            .push(Record::new(source.path, object.place, entries, name));
+        let mut record = Record::new(source.path, object.place, entries, name);
+        // Each response has an id of its own.
+        let id = object.text_of("id").filter(|id| id.starts_with("asst_"));
+        record.identity = id.map(|id| ("id", id.to_owned()));
+        reading.records.push(record);
     }
 }
 

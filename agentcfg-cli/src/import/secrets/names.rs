@@ -81,12 +81,28 @@ const WHOLE: &[&str] = &[
     "refreshtoken",
 ];
 
+/// Names of variables, headers and parameters of URLs that have a credential.
+const SENT: &[&str] = &["jwt", "bearer", "accesskey"];
+
+/// Those that have a credential, or a mode, a name or the address of something.
+const OFTEN_SENT: &[&str] = &[
+    "auth",
+    "auth_header",
+    "connection_string",
+    "connectionstring",
+    "session",
+    "session_id",
+    "sessionid",
+];
+
 /// What the place of a text says about it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Expected {
     Anything,
     /// Among the variables of a program or the headers of a request.
     Value,
+    /// A name among them that credentials often have.
+    Likely,
     /// The name of a credential, among other settings.
     Credential,
     /// The name of a credential and nothing else, among other settings.
@@ -102,10 +118,37 @@ pub fn expected(key: &str, is_map: bool) -> Expected {
         (true, true) => Expected::Secret,
         (true, false) if is_whole(key) => Expected::Named,
         (true, false) => Expected::Credential,
+        (false, true) if is_sent(key, SENT) => Expected::Secret,
+        (false, true) if is_sent(key, OFTEN_SENT) || key.eq_ignore_ascii_case("key") => Expected::Likely,
         (false, true) if is_of_identifier(key) => Expected::Anything,
         (false, true) => Expected::Value,
         (false, false) => Expected::Anything,
     }
+}
+
+/// What is expected of a parameter of a URL.
+pub fn expected_in_url(name: &str) -> Expected {
+    let name = name.to_lowercase();
+    match name.as_str() {
+        "key" | "sig" | "signature" => Expected::Secret,
+        // It may be that of a state or of a language.
+        "code" => Expected::Likely,
+        _ if is_of_credential(&name) => Expected::Secret,
+        _ => match expected(&name, true) {
+            Expected::Value => Expected::Anything,
+            expects => expects,
+        },
+    }
+}
+
+/// Whether a name is one of these, or ends with one as a word of its own.
+fn is_sent(name: &str, names: &[&str]) -> bool {
+    let name = name.to_lowercase().replace('-', "_");
+    let before = |one: &&str| name.strip_suffix(*one);
+    names
+        .iter()
+        .filter_map(before)
+        .any(|before| before.is_empty() || before.ends_with('_'))
 }
 
 fn is_whole(key: &str) -> bool {

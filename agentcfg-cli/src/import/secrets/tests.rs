@@ -218,3 +218,70 @@ fn settings_that_look_like_secrets_are_not_refused() {
     ];
     assert!(!is_refused("kwargs", "api_key", Node::map(node)));
 }
+
+#[test]
+fn names_that_credentials_often_have_are_searched() {
+    for key in [
+        "auth",
+        "jwt",
+        "bearer",
+        "session",
+        "accesskey",
+        "key",
+        "connection_string",
+        "auth_header",
+        "x-auth",
+        "x-session",
+        "session-id",
+        "PROXY_AUTH",
+    ] {
+        for map in ["env", "headers", "http_headers"] {
+            for value in ["hunter2secret", "s3cr3t-hunter2", "Bearer hunter2secret"] {
+                assert!(is_refused(map, key, Node::text(value)), "{map}.{key}: {value}");
+            }
+            for value in ["${X}", "Bearer ${X}", "none", "oauth2", "<your-key>"] {
+                assert!(!is_refused(map, key, Node::text(value)), "{map}.{key}: {value}");
+            }
+            assert!(!is_refused("settings", key, Node::text("hunter2secret")), "{key}");
+        }
+    }
+    for (key, value) in [
+        ("SESSION", "build-session-2026"),
+        ("AUTH", "https://x.example.com/v2abc"),
+        ("SESSION_NAME", "build2026session"),
+        ("KEY", "ctrl+shift+p"),
+        ("AUTH", "github-oauth"),
+        ("AUTH_HEADER", "X-Api-Key"),
+        ("JWT_ISSUER", "https://x.example.com"),
+        ("CONNECTION_STRING", "Server=localhost;Database=desk2026"),
+        ("CODE", "status2026ok"),
+    ] {
+        assert!(!is_refused("env", key, Node::text(value)), "{key}: {value}");
+    }
+    let helper = |text: &str| !secrets(&[Entry::new("headersHelper", Node::text(text))], &[]).is_empty();
+    assert!(helper(
+        "curl -H 'Authorization: Bearer hunter2secret' https://x.example.com"
+    ));
+    assert!(helper("/opt/bin/headers.sh --token hunter2secret"));
+    assert!(!helper("/opt/bin/headers.sh --token ${TOKEN}"));
+    let url = |query: &str| {
+        let url = format!("https://x.example.com/mcp?{query}");
+        !secrets(&[Entry::new("url", Node::text(url))], &[]).is_empty()
+    };
+    for name in ["auth", "accessKey", "jwt", "bearer", "code", "session", "session_id"] {
+        assert!(url(&format!("a=b&{name}=hunter2secret")), "{name}");
+        assert!(
+            !url(&format!("{name}=${{X}}")) && !url(&format!("{name}=200")),
+            "{name}"
+        );
+    }
+    for query in [
+        "code=en-US",
+        "session=main-session",
+        "auth=google",
+        "id=a1b2c3d4e5f6",
+        "page=abc12345",
+    ] {
+        assert!(!url(query), "{query}");
+    }
+}

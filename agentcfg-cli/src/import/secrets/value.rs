@@ -1,6 +1,6 @@
 //! Whether a text is a secret: by itself, or by where it is.
 
-use super::names::{Expected, is_of_credential};
+use super::names::{Expected, expected_in_url};
 
 /// What well-known tokens begin with.
 const PREFIXES: &[&str] = &[
@@ -86,6 +86,8 @@ pub fn is_secret(text: &str, expects: Expected) -> bool {
         Expected::Value if scheme.is_some() => bare.len() >= 8 && (is_mixed || has_both_cases(bare)),
         Expected::Value if is_odd => bare.len() >= 12 && is_mixed,
         Expected::Value => bare.len() >= 20 && is_mixed && !bare.starts_with('/') && bare.chars().all(is_token),
+        Expected::Likely if scheme.is_some() => bare.len() >= 6,
+        Expected::Likely => is_likely(bare),
         Expected::Credential => bare.len() >= 12 && is_mixed,
         Expected::Named => bare.len() >= 8 && !is_path && !bare.contains("://") && !is_plain_word(bare),
         Expected::Secret => !is_path && !is_plain_word(bare),
@@ -141,6 +143,13 @@ fn without_references(text: &str) -> String {
 
 fn is_mixed(text: &str) -> bool {
     text.contains(|c: char| c.is_ascii_digit()) && text.contains(|c: char| c.is_ascii_alphabetic())
+}
+
+/// Whether a text looks like a credential, and not like a mode or a name such as `build-session-2`.
+fn is_likely(text: &str) -> bool {
+    let is_token = |word: &str| word.len() >= 5 && is_mixed(word);
+    let is_address = text.contains("://") || text.contains([';', '{']) || text.starts_with(['/', '~', '.']);
+    text.len() >= 8 && !is_address && text.split(|c: char| !c.is_ascii_alphanumeric()).any(is_token)
 }
 
 /// Whether a text has capitals after its first letter, and small letters.
@@ -262,8 +271,12 @@ fn has_password(text: &str) -> bool {
     let is_credential = |pair: &str| {
         let pair = pair.split_once('=');
         pair.is_some_and(|(name, value)| {
-            let is_signature = ["key", "sig", "signature"].contains(&name);
-            (is_of_credential(name) || is_signature) && value.len() >= 6 && is_literal(value)
+            let is_long = match expected_in_url(name) {
+                Expected::Secret => value.len() >= 6,
+                Expected::Likely => is_likely(value),
+                _ => false,
+            };
+            is_long && is_literal(value)
         })
     };
     let parameters = rest.split_once(['?', '#']).map(|(_, query)| query).unwrap_or_default();

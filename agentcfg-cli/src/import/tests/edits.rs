@@ -3,7 +3,7 @@
 use super::*;
 
 /// Imports a text, changes fields, and exports it. A field of null is taken away.
-fn edited(word: &str, name: &str, text: &str, changes: &str) -> (String, Vec<String>) {
+pub fn edited(word: &str, name: &str, text: &str, changes: &str) -> (String, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(name), text).unwrap();
     let format = format(word).unwrap();
@@ -142,7 +142,7 @@ fn servers_of_several_states_of_a_file_are_all_written() {
 }
 
 /// Exports an agent of these fields. Returns the text of its file, and what is not held.
-fn written(word: &str, fields: &str) -> (String, Vec<String>) {
+pub fn written(word: &str, fields: &str) -> (String, Vec<String>) {
     let fields = from_json(Path::new("a"), fields).unwrap().entries().to_vec();
     let (mut lost, mut not_held) = (Vec::new(), Vec::new());
     let format = format(word).unwrap();
@@ -239,6 +239,31 @@ fn settings_of_crewai_and_servers_that_are_kept_stay_where_they_are() {
         text.contains(r#"- desk: url: "${DESK}" - std: command: changed"#),
         "{text}"
     );
+}
+
+#[test]
+fn a_name_that_an_agent_got_since_is_written() {
+    let copilot = "---\ndescription: d\n---\nx\n";
+    let assistant = r#"{"model": "m", "instructions": "x"}"#;
+    for (word, file, text, given) in [
+        ("copilot", "triage.agent.md", copilot, "triage"),
+        ("copilot", "Code Triage.agent.md", copilot, "Code Triage"),
+        ("opencode", "triage.md", copilot, "triage"),
+        ("openai", "Triage of mail.json", assistant, "Triage of mail"),
+    ] {
+        let name = |name: &str| format!(r#"{{"display_name": "{name}"}}"#);
+        let (text_before, _) = edited(word, file, text, &name(given));
+        assert!(!text_before.contains("name"), "{word}: {text_before}");
+        // Also one that gives the same identifier.
+        for new in ["Desk", &given.to_uppercase()] {
+            let (text, lost) = edited(word, file, text, &name(new));
+            let text = text.replace('"', "");
+            assert!(
+                text.contains(&format!("name: {new}")) && lost.is_empty(),
+                "{word}: {text} {lost:?}"
+            );
+        }
+    }
 }
 
 #[test]

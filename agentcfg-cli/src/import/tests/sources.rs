@@ -3,7 +3,7 @@
 use super::*;
 
 /// Reads a text as a file of this name.
-fn read_one(word: &str, name: &str, text: &str) -> (Vec<Imported>, Reading) {
+pub fn read_one(word: &str, name: &str, text: &str) -> (Vec<Imported>, Reading) {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(name), text).unwrap();
     imported(format(word).unwrap(), &dir.path().join(name))
@@ -38,6 +38,12 @@ fn what_a_response_says_of_its_call_is_not_sent_with_other_calls() {
         "{kept}"
     );
     assert_eq!(kept["openai"]["tool_choice"], "required");
+    let assistant = r#"{"id": "asst_1", "model": "m", "instructions": "x", "response_format": FORMAT}"#;
+    let kept = definition("openai", "a.json", &assistant.replace("FORMAT", r#""auto""#));
+    assert_eq!(kept["openai"]["response_format"], "auto");
+    assert_eq!(kept["model_settings"], serde_json::Value::Null, "{kept}");
+    let kept = definition("openai", "a.json", &assistant.replace("FORMAT", r#"{"type": "text"}"#));
+    assert_eq!(kept["model_settings"]["response_format"]["type"], "text", "{kept}");
     let prompt =
         r#"{"name": "a", "type": "text", "prompt": "x", "config": {"tool_choice": "auto", "tools": [{"type": "a"}]}}"#;
     let kept = definition("langfuse", "a.json", prompt);
@@ -184,6 +190,103 @@ fn what_is_too_large_is_named_with_its_place() {
             problem.message
         );
     }
+}
+
+#[test]
+fn labels_and_places_are_no_content_of_a_version() {
+    let prompt = |text: &str, label: &str, model: &str| {
+        format!(
+            r#"[{{"name": "a", "version": 1, "prompt": "{text}", "labels": ["{label}"], "tags": ["{label}"],
+            "config": {{"model": "{model}", "top_k": {}}}, "updatedAt": "{label}"}}]"#,
+            model.len()
+        )
+    };
+    let spec = |text: &str| read_one("langfuse", "a.json", text).0[0].spec().unwrap();
+    let one = spec(&prompt("x", "production", "m"));
+    let config = serde_json::from_value(serde_json::to_value(&one).unwrap()).unwrap();
+    for (text, differing) in [
+        (prompt("x", "production", "m"), vec![]),
+        (prompt("x", "staging", "m"), vec![]),
+        (prompt("y", "production", "m"), vec!["persona_prompt"]),
+        (prompt("x", "staging", "m2"), vec!["model", "definition"]),
+    ] {
+        let found = differing_fields(format("langfuse").unwrap(), &spec(&text), &config).unwrap();
+        assert_eq!(found, differing, "{text}");
+    }
+}
+
+#[test]
+fn another_agent_of_the_source_is_told_by_its_id_or_its_name() {
+    let assistant = |id: &str| format!(r#"{{"id": "{id}", "name": "Triage", "model": "m"}}"#);
+    let owned = |owner: &str| {
+        let manifest = r#"{"lc": 1, "type": "constructor", "id": ["ChatPromptTemplate"], "kwargs": {}}"#;
+        format!(r#"{{"repo_handle": "triage", "owner": "{owner}", "manifest": {manifest}}}"#)
+    };
+    let named = |name: &str| format!("---\nname: {name}\ndescription: d\n---\nx\n");
+    for (word, file, before, now, other) in [
+        (
+            "openai",
+            "a.json",
+            assistant("asst_A"),
+            assistant("asst_B"),
+            Some(("id", "asst_A")),
+        ),
+        ("openai", "a.json", assistant("asst_A"), assistant("asst_A"), None),
+        // Each response has another one.
+        ("openai", "a.json", assistant("resp_A"), assistant("resp_B"), None),
+        (
+            "claude-agents",
+            "a.json",
+            assistant("agent_A"),
+            assistant("agent_B"),
+            Some(("id", "agent_A")),
+        ),
+        (
+            "langsmith",
+            "a.json",
+            owned("one"),
+            owned("two"),
+            Some(("owner", "one")),
+        ),
+        ("langsmith", "a.json", owned("one"), owned("-"), None),
+        (
+            "claude-code",
+            "a.md",
+            named("Code Triage"),
+            named("code-triage"),
+            Some(("name", "Code Triage")),
+        ),
+        (
+            "copilot",
+            "a.agent.md",
+            named("Code Triage"),
+            named("code-triage"),
+            None,
+        ),
+    ] {
+        let before = read_one(word, file, &before).0[0].spec().unwrap();
+        let config = serde_json::from_value(serde_json::to_value(before).unwrap()).unwrap();
+        let now = read_one(word, file, &now).0.remove(0);
+        let found = other_source(format(word).unwrap(), &now, &config).unwrap();
+        let other = other.map(|(key, value)| (key, value.to_owned()));
+        assert_eq!(found, other, "{word}: {now:?}");
+    }
+}
+
+#[test]
+fn a_label_that_a_workspace_cannot_have_is_told() {
+    let prompt = r#"[{"name": "a", "version": 1, "prompt": "x", "labels": ["Prod EU", "latest", "staging", "_x"]}]"#;
+    let (agents, reading) = read_one("langfuse", "a.json", prompt);
+    assert_eq!(agents[0].labels, ["staging"]);
+    let warnings: Vec<_> = reading.warnings.iter().map(|warning| &*warning.message).collect();
+    assert!(
+        warnings.len() == 2
+            && warnings[0].starts_with(r#"the label "Prod EU" is kept in the definition alone: "#)
+            && warnings[1].starts_with(r#"the label "_x" is"#),
+        "{warnings:?}"
+    );
+    let kept = definition("langfuse", "a.json", prompt);
+    assert_eq!(kept["langfuse"]["labels"].as_array().unwrap().len(), 4);
 }
 
 #[test]
