@@ -6,7 +6,7 @@ import { go, href, route } from "../base/route";
 import { can } from "../base/session";
 import { isolated, number } from "../base/text";
 import { useBehind } from "../base/usage-data";
-import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, StatusPill } from "../parts/base";
+import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, StatusPill, Told } from "../parts/base";
 import type { Agent } from "../base/types";
 import { Page } from "../parts/page";
 import { Confirm, copyId, Menu } from "../parts/dialog";
@@ -153,7 +153,7 @@ export function AgentScreen() {
             )
           }
         >
-          It is in no list, and its model calls are refused. Nothing of it is lost.
+          <Told of="deleted" />
         </Banner>
       )}
       {(shown === "configuration" || shown === "definition") && (

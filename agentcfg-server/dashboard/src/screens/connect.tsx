@@ -52,7 +52,7 @@ export function Connect() {
           title="Report a status"
           text={`curl -X PUT '${at("api/agents/status")}?agent_id=${picked}' \\\n${header} \\\n  -H 'Content-Type: application/json' \\\n  -d '{"status":"working","current_task_id":"task-1","current_task_title":"Try it"}'`}
         />
-        <CallSnippet agent={agent} />
+        {agent?.agent_type !== "human" && <CallSnippet agent={agent} />}
         <Snippet
           title="Follow changes"
           text={`curl -N '${at("api/changes")}?workspace_id=${id}&after=now&status=true' \\\n${header} \\\n  -H 'Accept: text/event-stream'`}

@@ -34,7 +34,7 @@ export function WorkspaceScreen() {
           {capital(plan)}
           {active !== undefined &&
             `, ${limit ? `${number(active)} of ${number(limit)} agents in use` : `${plural(active, "agent")}, without a limit`}`}
-          . An operator of this server can change the plan.
+          . <Told of="plan" />
         </p>
       </section>
       <section class="group">
