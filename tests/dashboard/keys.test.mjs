@@ -48,6 +48,23 @@ test("rows are reached, ticked and reviewed with no click before", async () => {
   page.faults();
 });
 
+test("keys that follow each other without a pause are about the row that is reached", async () => {
+  const { page } = await studio("keyz");
+  await page.show("agents");
+  await page.getByRole("link", { name: "Writer", exact: true }).waitFor();
+  const second = await page.locator("[data-name]").nth(1).innerText();
+  await page.evaluate(async () => {
+    for (const key of ["j", "j", "x"]) {
+      document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+      // As between two events of the browser: what waits for them is done, what waits for a frame is not.
+      await new Promise((resolve) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = () => resolve(); port2.postMessage(0); });
+    }
+  });
+  await page.getByText("1 agent ticked").waitFor();
+  assert.ok(await page.getByLabel(`Tick ${second}`, { exact: true }).isChecked());
+  page.faults();
+});
+
 test("single letters do nothing where they are turned off", async () => {
   const { page } = await studio("keyb");
   await page.show("releases");

@@ -181,7 +181,7 @@ function Delete({ agent, versions, onClose }: { agent: Agent; versions: number |
   };
   return (
     <Confirm title={`Delete ${isolated(agent.display_name)}?`} verb="Delete agent" run={run} onClose={onClose}>
-      It leaves lists and status, and its model calls are refused.{" "}
+      <Told of="delete one" />{" "}
       {versions ? `Its ${versions === 1 ? "version is" : `${number(versions)} versions are`} kept, its` : "Its"} id stays taken,
       and you can restore it at any time.
     </Confirm>

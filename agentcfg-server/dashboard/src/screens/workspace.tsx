@@ -170,7 +170,7 @@ export function NewWorkspace({ onClose }: { onClose: () => void }) {
       failed="Not created."
       onClose={onClose}
     >
-      <Field label="Name" hint="You become its owner." error={tried ? fault : null}>
+      <Field label="Name" hint={<Told of="owner" />} error={tried ? fault : null}>
         {(field) => <Input {...field} value={name} onText={setName} autocomplete="off" data-first />}
       </Field>
     </FormDialog>
