@@ -1,9 +1,13 @@
 // The snippets that connect an application.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { prepare, violations } from "./harness.mjs";
 
 const stage = prepare();
+/** Runs a program while the provider of the test answers. */
+const run = promisify(execFile);
 
 const tools = (page) => page.getByRole("combobox", { name: "Tool" });
 const box = (page) => page.locator(".snippet", { hasText: "Call a model as the agent" });
@@ -92,6 +96,66 @@ test("where the snippets cannot be read the page says so, and tries again", asyn
   await page.getByRole("button", { name: "Try again" }).click();
   await code(page, "@writer:production");
   assert.equal(await page.getByRole("alert").count(), 0);
+  page.faults();
+  await page.context().close();
+});
+
+test("an agent whose persona needs values gets them in each snippet, and a person gets no model call", async () => {
+  const { page, id, keys } = await stage.studio("wera");
+  const change = (agent, body) => stage.server.call("wera", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=${agent}`, body);
+  const definition = { variables: { customer: { required: true }, tone: { required: true, default: "calm" }, place: {} } };
+  await change("researcher", { persona_prompt: "Write to {{customer}}.", definition });
+  await change("code-reviewer", { persona_prompt: "Write to {{customer}}.", definition });
+  const wanted = `Agent-Variables: {"customer":"..."}`;
+  await page.show("connect?agent=researcher");
+  const curl = await code(page, "@researcher");
+  assert.ok(curl.includes(` -H '${wanted}' --json`), curl);
+  const { stdout } = await run("bash", ["-c", curl.replace("curl ", "curl -s -o /dev/null -w '%{http_code}' ")], { env: { ...process.env, AGENTCFG_API_KEY: keys["ci-deploy"].key } });
+  assert.equal(stdout, "200");
+  for (const agent of ["researcher", "code-reviewer"]) {
+    await page.getByLabel("For the agent").selectOption(agent);
+    await code(page, `@${agent}`);
+    for (const tool of await offered(page)) {
+      await tools(page).selectOption(tool);
+      await page.getByRole("heading", { name: `Call a model as the agent, with ${tool}`, exact: true }).waitFor();
+      const text = await box(page).locator("pre").innerText();
+      assert.doesNotMatch(text, /[«»]|\{variables\}|tone|place/, tool);
+      if (tool !== "Cursor") assert.ok(text.includes(`{"customer":"..."}`), text);
+      if (/Python/.test(tool)) await run("python3", ["-c", "import ast,sys; ast.parse(sys.argv[1])", text]);
+    }
+  }
+  await page.getByLabel("For the agent").selectOption("mira");
+  await page.getByText("Report a status").waitFor();
+  await box(page).waitFor({ state: "detached" });
+  page.faults();
+  await page.context().close();
+});
+
+test("a provider of another name is called by its API", async () => {
+  const { page, id } = await stage.studio("xenia");
+  const further = { id: "claude-elsewhere", provider: "bedrock", provider_name: "Bedrock of ours", provider_api: "anthropic", display_name: "Claude elsewhere", status: "available", credential: "workspace" };
+  await page.route("**/api/models?*", async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: [...(await answer.json()), further] });
+  });
+  await stage.server.call("xenia", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { model: further.id });
+  await page.show("connect?agent=writer");
+  const curl = await code(page, "/model-calls/bedrock/");
+  assert.match(curl, /bedrock\/@writer:production\/v1\/messages/);
+  const asked = [];
+  await page.route("**/api/agents/model-calls/**", (route) => {
+    asked.push([new URL(route.request().url()).pathname, route.request().postDataJSON()]);
+    return route.fulfill({ contentType: "text/event-stream", body: 'data: {"delta":{"text":"Good morning"}}\n\n' });
+  });
+  await page.show("agents/writer/try");
+  await page.getByText("The version's own model · Bedrock of ours, paid with your key").waitFor();
+  await page.getByRole("textbox", { name: "Message" }).fill("Hello");
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.locator(".answer-cell").getByText("Good morning").waitFor();
+  assert.equal(asked[0][0], "/api/agents/model-calls/bedrock/v1/messages");
+  assert.equal(asked[0][1].max_tokens, 1024);
+  await page.show("agents/writer");
+  await page.getByText("Paid with your Bedrock of ours key.").waitFor();
   page.faults();
   await page.context().close();
 });

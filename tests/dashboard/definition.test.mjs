@@ -147,3 +147,25 @@ test("a number that JavaScript writes with an exponent is shown, changed, export
     assert.deepEqual([found.conflicts, found.merged.map(({ side }) => side)], [[], ["theirs"]], big);
   }
 });
+
+test("numbers of a definition stay as they are written, in the draft and in what is saved", async () => {
+  const { page, id } = await stage.studio("yrsa");
+  const { server } = stage;
+  const writer = `/api/agents/configs?workspace_id=${id}&agent_id=writer`;
+  const written = '{"a":1.0,"b":1.50,"c":1E2,"d":-0,"model_settings":{"temperature":0.10}}';
+  const patched = await fetch(server.url + writer, { method: "PATCH", headers: { Authorization: `Bearer ${server.token("yrsa")}`, "Content-Type": "application/json" }, body: `{"definition":${written}}` });
+  assert.equal(patched.status, 200);
+  const numbers = async () => (await (await server.raw("yrsa", "GET", writer)).text()).match(/"definition":\{.*?\}\}/)[0].match(/-?\d[\d.eE+-]*/g);
+  const before = await numbers();
+  await page.show("agents/writer/definition");
+  const area = page.getByRole("textbox", { name: "Definition" });
+  assert.deepEqual((await area.inputValue()).match(/-?\d[\d.eE+-]*/g), before);
+  await area.fill((await area.inputValue()).replace("{", '{\n  "k": true,'));
+  await page.keyboard.press("Control+s");
+  await page.getByRole("dialog").getByRole("button", { name: /^Save as/ }).click();
+  await page.getByText(/Writer is saved/).waitFor();
+  assert.deepEqual(await numbers(), before);
+  assert.ok(before.includes("1.0"), `the server keeps what is written: ${before}`);
+  page.faults();
+  await page.context().close();
+});

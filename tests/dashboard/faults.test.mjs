@@ -255,6 +255,21 @@ test("answers of the playground stay while another page is shown, and one that b
   page.faults();
 });
 
+test("an answer that breaks off before its first text says so, and an error within it is shown", async () => {
+  const { page } = await stage.studio("ingrid");
+  const bodies = ["data: {broken\n\n", 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded right now"}}\n\n', 'data: {"delta":{"text":"Good"}}\n\ndata: {"error":{"message":"Out of quota"}}\n\n'];
+  await page.route("**/api/agents/model-calls/**", (route) => route.fulfill({ contentType: "text/event-stream", body: bodies.shift() }));
+  await page.show("agents/writer/try");
+  const answers = page.locator(".answer-cell");
+  for (const [i, said] of [[0, /The answer is not complete\.\s+The provider broke it off/], [1, /The call failed\.\s+Overloaded right now/], [2, /Out of quota[\s\S]*Good/]]) {
+    await page.getByRole("textbox", { name: "Message" }).fill("Say good morning");
+    await page.getByRole("button", { name: "Send" }).click();
+    await answers.nth(i).locator(".banner").waitFor();
+    assert.match(await answers.nth(i).innerText(), said);
+  }
+  page.faults();
+});
+
 test("a webhook is enabled once by a double click, and the page says so at once", async () => {
   const { page, id } = await stage.studio("judit");
   const hook = { id: "h1", workspace_id: id, url: "https://example.com/in", types: ["*"], description: null, ordered: false, cursor: "c", created_at: new Date().toISOString(), updated_at: new Date().toISOString() };

@@ -48,6 +48,25 @@ test("rows are reached, ticked and reviewed with no click before", async () => {
   page.faults();
 });
 
+test("keys that follow each other without a pause are about the row that is reached", async () => {
+  const { page } = await studio("keyz");
+  await page.show("agents");
+  await page.getByRole("link", { name: "Writer", exact: true }).waitFor();
+  const second = await page.locator("[data-name]").nth(1).innerText();
+  await page.keyboard.press("j");
+  await page.until(() => document.activeElement.matches("[data-name]"));
+  await page.evaluate(async () => {
+    for (const key of ["j", "x"]) {
+      document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+      // As between two events of the browser that wait already: microtasks are done, tasks are not.
+      for (let i = 0; i < 10; i += 1) await null;
+    }
+  });
+  await page.getByText("1 agent ticked").waitFor();
+  assert.ok(await page.getByLabel(`Tick ${second}`, { exact: true }).isChecked());
+  page.faults();
+});
+
 test("single letters do nothing where they are turned off", async () => {
   const { page } = await studio("keyb");
   await page.show("releases");

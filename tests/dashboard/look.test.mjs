@@ -94,6 +94,28 @@ test("text of twice the size is cut in no control, and stays beside the navigati
   page.faults();
 });
 
+test("tables whose text is of twice the size lose nothing: they scroll", { timeout: 90_000 }, async () => {
+  const { page } = await stage.studio("cosima");
+  for (const [path, width] of [["agents", 1280], ["releases", 1280], ["releases", 1440], ["agents", 800]]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.show(path);
+    await page.getByText("Live", { exact: true }).waitFor();
+    const lost = () =>
+      page.evaluate(() =>
+        [...document.querySelectorAll("td, td .clip, thead th")]
+          .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== "visible")
+          .map((one) => one.textContent.slice(0, 40)),
+      );
+    await page.evaluate(() => (document.documentElement.style.fontSize = "200%"));
+    assert.deepEqual(await lost(), [], `${path} ${width}`);
+    const table = page.locator("main table").first();
+    assert.ok(await table.evaluate((one) => one.scrollWidth > one.clientWidth), "it scrolls");
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, path);
+    assert.deepEqual(await violations(page), []);
+  }
+  page.faults();
+});
+
 test("a slider shows its value in forced colours, too", async () => {
   const { page } = await stage.studio("dina");
   await page.emulateMedia({ forcedColors: "active" });

@@ -153,9 +153,11 @@ test("what was merged in a text by its lines is listed, as it will be saved", as
   const lines = async (kind) => (await merged.locator(`.line.${kind} .text`).allInnerTexts()).map((text) => text.replace(/^(added|removed):\s/, ""));
   await merged.waitFor();
   assert.deepEqual([await lines("del"), await lines("add")], [["One", "Three", "Five"], ["One, theirs", "Three, theirs", "Five, mine", "Six"]]);
+  await page.getByText("What is not decided yet is shown as theirs.").waitFor();
   await merged.getByRole("button", { name: "10 equal lines" }).waitFor();
   await page.locator(".conflict label", { hasText: "Mine" }).click();
   await merged.getByText("Three, mine").waitFor();
+  await page.getByText("What is not decided yet is shown as theirs.").waitFor({ state: "detached" });
   assert.deepEqual(await lines("add"), ["One, theirs", "Three, mine", "Five, mine", "Six"]);
   for (const width of [1440, 390]) {
     // So high that the bar at the bottom is over nothing.

@@ -39,6 +39,27 @@ test("what needs attention follows from what is read, broken things first", () =
   ]);
 });
 
+test("a plan without a place for one more agent needs attention, until one is deleted", async () => {
+  const { page } = await stage.studio("tora");
+  let left = 0;
+  await page.route(/\/api\/whoami/, async (route) => {
+    const answer = await route.fetch();
+    const who = await answer.json();
+    await route.fulfill({ response: answer, json: { ...who, workspaces: who.workspaces.map((one) => ({ ...one, agent_limit: one.active_agents + left })) } });
+  });
+  await page.show("overview");
+  const row = page.locator(".attention li", { hasText: "All 10 agents of the Pro plan are in use" });
+  await row.getByText("Delete one, or ask an operator for a larger plan.").waitFor();
+  assert.deepEqual(await violations(page), []);
+  await row.getByRole("link", { name: "Open agents" }).click();
+  await page.getByRole("heading", { level: 1, name: "Agents" }).waitFor();
+  left = 1;
+  await page.show("overview");
+  await page.locator(".attention li").first().waitFor();
+  assert.equal(await row.count(), 0);
+  page.faults();
+});
+
 test("the states of a day are counted from the changes", () => {
   const change = (agent_id, at, status) => ({ agent_id, at: new Date(at).toISOString(), status, current_task_id: null, current_task_title: null });
   const { working, idle } = statesAt([change("a", 10, "working"), change("b", 20, "offline"), change("a", 30, "idle")], [5, 10, 25, 35]);
@@ -99,6 +120,11 @@ test("where there are too many agents for a timeline, the page says so", async (
   await page.show("status");
   await page.getByText("There is a timeline for up to 1,000 agents.").waitFor();
   assert.equal(await page.getByRole("button", { name: "Timeline" }).count(), 0);
+  // An address of the timeline shows the board.
+  await page.show("status?view=timeline");
+  await page.getByText("There is a timeline for up to 1,000 agents.").waitFor();
+  await page.getByRole("region", { name: "Offline" }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Board" }).getAttribute("aria-pressed"), "true");
   page.faults();
 });
 

@@ -191,3 +191,31 @@ test("the foot of the box says how long the prompt is and what differs, and cove
   assert.deepEqual(await violations(page), []);
   page.faults();
 });
+
+test("the prompt is read in forced colours as in others", async () => {
+  const { page } = await stage.studio("gudny");
+  await page.show("agents/writer");
+  await page.getByLabel("Persona prompt").fill("MMMM MMMM MMMM\nMMMM MMMM MMMM");
+  /** How many pixels of the text stand out from the ground that is most of it. */
+  const ink = async () => {
+    const { x, y } = await page.locator(".area-lines > div").first().boundingBox();
+    const image = (await page.screenshot({ clip: { x, y, width: 300, height: 44 } })).toString("base64");
+    return page.evaluate(async (image) => {
+      const bitmap = await createImageBitmap(new Blob([Uint8Array.from(atob(image), (char) => char.charCodeAt(0))]));
+      const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
+      context.drawImage(bitmap, 0, 0);
+      const { data } = context.getImageData(0, 0, bitmap.width, bitmap.height);
+      const light = Array.from({ length: data.length / 4 }, (_, i) => data[i * 4] + data[i * 4 + 1] + data[i * 4 + 2]);
+      const ground = light.toSorted((a, b) => a - b)[light.length >> 1];
+      return light.filter((one) => Math.abs(one - ground) > 300).length;
+    }, image);
+  };
+  await page.locator("h1").first().click();
+  const usual = await ink();
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ forcedColors: "active", colorScheme });
+    const forced = await ink();
+    assert.ok(forced > usual / 2, `${colorScheme}: ${forced} of ${usual}`);
+  }
+  page.faults();
+});

@@ -120,6 +120,10 @@ test("what is to be checked stands above a long list of what moves, and counts w
   }
   await page.show("releases/review?from=latest&to=production");
   await page.getByText("Another model for 1 more agent.").waitFor();
+  const models = await server.call("alva", "GET", `/api/models?workspace_id=${id}`);
+  const price = (wanted) => models.find((model) => model.id === wanted);
+  const [was, will] = ["claude-opus-5-5", "gpt-6-sol"].map(price).map(({ input_price: into, output_price: out }) => [into, out].map((usd) => `$${usd.toFixed(2)}`));
+  await page.getByText(`claude-opus-5-5 (${was[0]} in, ${was[1]} out a million tokens) to gpt-6-sol (${will[0]} in, ${will[1]} out a million tokens)`).waitFor();
   const top = (place) => place.evaluate((one) => one.getBoundingClientRect().top);
   const table = await top(page.getByRole("table", { name: "What moves" }));
   assert.ok((await top(page.getByText("Before it moves"))) < table);
@@ -346,5 +350,50 @@ test("an agent is behind since the version after its own was made, not since its
   });
   await page.show("releases");
   await page.getByText(/, the oldest for 4 days$/).waitFor();
+  page.faults();
+});
+
+test("an agent whose label goes on was behind before, and one whose label went back is behind since then", async () => {
+  const { page, move } = await studio("frauke");
+  const days = (count) => new Date(Date.now() - count * 86_400_000).toISOString();
+  // The next version of both is old; the label of Researcher went on, that of Support triage back.
+  await move("researcher", "production", 2);
+  await move("support-triage", "production", 2);
+  await move("support-triage", "production", 1);
+  const since = { researcher: 8, "support-triage": 9 };
+  await page.route(/\/api\/agents\/version\?/, async (route) => {
+    const answer = await route.fetch();
+    const version = await answer.json();
+    await route.fulfill({ response: answer, json: { ...version, created_at: days(since[version.agent_id] ?? 0) } });
+  });
+  await page.show("releases");
+  await page.getByText(/, the oldest for 8 days$/).waitFor();
+  page.faults();
+});
+
+test("what waits between the first columns is ticked, and goes where it waits for", async () => {
+  const { page, move } = await studio("gerda");
+  // Support triage has a newer version than staging and production, which are equal; Writer has none to promote to production.
+  await move("support-triage", "production", 3);
+  await move("researcher", "production", 3);
+  await move("researcher", "staging", 4);
+  await move("researcher", "production", 4);
+  await page.show("releases");
+  assert.ok(await page.getByLabel("Tick Researcher").isDisabled(), "it is the same everywhere");
+  await page.getByLabel("Tick Support triage").check();
+  const bar = page.getByRole("group", { name: "Ticked agents" });
+  assert.deepEqual([await bar.getByLabel("Promote from").inputValue(), await bar.getByLabel("Promote to").inputValue()], ["latest", "staging"]);
+  await page.getByLabel("Tick Writer").check();
+  await bar.getByText("2 agents ticked").waitFor();
+  assert.deepEqual([await bar.getByLabel("Promote from").inputValue(), await bar.getByLabel("Promote to").inputValue()], ["staging", "production"]);
+  await bar.getByRole("button", { name: "Review 1 change" }).waitFor();
+  await bar.getByLabel("Promote from").selectOption("latest");
+  await bar.getByRole("button", { name: "Review 2 changes" }).click();
+  await page.getByRole("heading", { level: 1, name: "Promote latest to production on 2 agents" }).waitFor();
+  // With the newest version as the last column nothing but the way to a label is left.
+  await page.show("releases?columns=staging,latest");
+  await page.getByLabel("Tick Support triage").check();
+  await bar.getByRole("button", { name: "Review 1 change" }).waitFor();
+  assert.deepEqual([await bar.getByLabel("Promote from").inputValue(), await bar.getByLabel("Promote to").inputValue()], ["latest", "staging"]);
   page.faults();
 });

@@ -346,6 +346,23 @@ test("a key is limited to permissions, agents and a label, and the list says so"
   page.faults();
 });
 
+test("the command of a limited key is one that it may run", async () => {
+  const { page } = await stage.studio("kari");
+  await page.show("api-keys?new=1");
+  const form = page.getByRole("dialog");
+  await form.getByLabel("Name").fill("caller");
+  await form.getByText("Write", { exact: true }).click();
+  await form.getByLabel("Limit it to some permissions, agents or a label").check();
+  for (const name of await form.locator(".permissions code").allInnerTexts()) if (name !== "models:invoke") await form.getByLabel(name, { exact: true }).uncheck();
+  await form.getByRole("button", { name: "Create key" }).click();
+  await page.getByRole("heading", { name: "Copy your new key now" }).waitFor();
+  const command = await page.locator("pre", { hasText: "curl" }).innerText();
+  const [, url] = /curl '([^']+)'/.exec(command);
+  const [, key] = /AGENTCFG_API_KEY='([^']+)'/.exec(command);
+  assert.equal((await fetch(url, { headers: { Authorization: `Bearer ${key}` } })).status, 200, command);
+  page.faults();
+});
+
 test("a key for model calls may make them, and a copy of the snippet with it counts", async () => {
   const { page } = await stage.studio("signe");
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);

@@ -221,3 +221,26 @@ test("who may not manage budgets is not offered to", async () => {
   assert.equal(await page.getByRole("button", { name: "New budget" }).count(), 0);
   page.faults();
 });
+
+test("large figures have their place in the strip on every window, on narrow ones in three rows", async () => {
+  const { page, id } = await stage.studio("wilhelmine");
+  await callModel("wilhelmine", id, "writer");
+  await counted("wilhelmine", id, 1);
+  await page.route(/\/api\/usage\?/, async (route) => {
+    const answer = await route.fetch();
+    const rows = (await answer.json()).map((row) => ({ ...row, calls: 9_876_543, input_tokens: 345_600_000, output_tokens: 123_400_000, cost_usd: "1234567.89", errors: 98_765 }));
+    await route.fulfill({ response: answer, json: rows });
+  });
+  await page.show("usage");
+  const strip = page.locator(".stats > *");
+  await strip.filter({ hasText: "$1,234,567" }).waitFor();
+  for (const width of [1920, 1280, 1024, 768, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    const cut = await strip.evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent));
+    assert.deepEqual(cut, [], String(width));
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
+  }
+  const rows = await strip.evaluateAll((all) => all.map((one) => Math.round(one.getBoundingClientRect().top)));
+  assert.deepEqual(rows.map((top) => [...new Set(rows)].indexOf(top)), [0, 0, 1, 2, 2]);
+  page.faults();
+});

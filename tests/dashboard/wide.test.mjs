@@ -100,3 +100,14 @@ test("in a narrow window a review names its agents whole, and the open tab of an
   }
   page.faults();
 });
+
+test("in a narrow window a comparison names author and date of both versions whole", async () => {
+  const { page } = await stage.studio("ylfa-of-a-long-name");
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.show("agents/writer/history?from=1&to=2");
+  const heads = page.locator(".field-table thead th");
+  await heads.nth(2).getByText("ylfa-of-a-long-name").waitFor();
+  const cut = await heads.evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent));
+  assert.deepEqual(cut, []);
+  page.faults();
+});

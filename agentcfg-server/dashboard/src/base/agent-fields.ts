@@ -2,6 +2,7 @@
  * The configurable fields of an agent, a row each, in the order of the API. The type of a configuration, the forms, drafts,
  * checks, requests, comparisons and merges follow from it; a test compares it with the OpenAPI document of the server.
  */
+import type { Help } from "./texts";
 
 /** A number; as it is written where JavaScript cannot hold it. */
 export type Num = number | string;
@@ -28,7 +29,8 @@ export interface AgentField {
   /** Versions of the text are compared line by line, outside of the table of fields. */
   long?: true;
   mono?: true;
-  hint?: string;
+  /** A sentence of texts.json. */
+  hint?: Help;
   /** The label of each value of a choice; the first is the default. */
   choices?: Readonly<Record<string, string>>;
 }
@@ -49,7 +51,7 @@ const TABLE = {
     rows: 21,
     long: true,
     mono: true,
-    hint: "Sent as the system message where a call has none.",
+    hint: "persona",
   },
   capabilities: { label: "Capabilities", kind: "tags", section: "capabilities", limit: 100, most: 100 },
   parameters: {
@@ -58,7 +60,7 @@ const TABLE = {
     section: "parameters",
     limit: 100,
     most: 100,
-    hint: "Numbers your apps read",
+    hint: "parameters",
   },
   definition: {
     label: "Definition",
@@ -68,7 +70,7 @@ const TABLE = {
     rows: 12,
     long: true,
     mono: true,
-    hint: "A JSON object: tools, MCP servers, model_settings, variables, …",
+    hint: "definition",
   },
 } as const satisfies Record<string, AgentField>;
 

@@ -1,5 +1,5 @@
 /** A model call as an agent, streamed. */
-import { ApiError, call, failure, send } from "./api";
+import { ApiError, call, failure, send, Unreachable } from "./api";
 import { events } from "./events";
 import { can } from "./session";
 
@@ -51,6 +51,7 @@ const ascii = (value: unknown): string =>
 
 export interface Asked {
   provider: string;
+  api: string;
   /** Names the agent and its version. */
   query: Record<string, string>;
   /** Only where it is not that of the version. */
@@ -75,10 +76,10 @@ async function costOf({ workspace_id, agent_id }: Record<string, string>, reques
   return cost == null ? null : Number(cost);
 }
 
-/** Asks, and shows each state of the answer. Every provider but Anthropic speaks the API of OpenAI. */
+/** Asks, and shows each state of the answer. A provider speaks the API of Anthropic, or that of OpenAI. */
 export async function ask(asked: Asked, signal: AbortSignal, show: (answer: Answer) => void): Promise<void> {
-  const { provider, query, model, draft, limited, messages, variables } = asked;
-  const anthropic = provider === "anthropic";
+  const { provider, api, query, model, draft, limited, messages, variables } = asked;
+  const anthropic = api === "anthropic";
   const started = performance.now();
   let answer: Answer = {
     text: "",
@@ -136,8 +137,8 @@ export async function ask(asked: Asked, signal: AbortSignal, show: (answer: Answ
     const request = response.headers.get("X-Request-Id");
     if (request && can("analytics:read")) show({ ...answer, cost: await costOf(query, request).catch(() => null) });
   } catch (error) {
-    if (signal.aborted) say({ running: false, ended: "stopped" });
-    else if (answer.text) say({ running: false, ended: "cut" });
-    else say({ running: false, error });
+    // What the provider or the server says is shown; without a word the answer broke off.
+    const said = error instanceof ApiError || error instanceof Unreachable;
+    say({ running: false, ...(signal.aborted ? { ended: "stopped" } : said ? { error } : { ended: "cut" }) });
   }
 }

@@ -144,8 +144,8 @@ export async function failure(response: Response, session = true): Promise<ApiEr
 }
 
 /**
- * Decodes JSON. An integer that a double cannot hold stays the text that the server sent; within the definition of an agent it
- * is marked, because there a text is another value.
+ * Decodes JSON. An integer that a double cannot hold stays the text that the server sent; within the definition of an agent each
+ * number stays as it is written, and is marked, because there a text is another value.
  */
 export function decode(text: string): unknown {
   let found = false;

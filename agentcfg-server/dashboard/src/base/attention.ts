@@ -1,8 +1,8 @@
 /** What needs a person: it is there while it is true, and goes when it is not. */
 import { hookName } from "./audit-words";
 import { providerName } from "./providers";
-import { DAY, isolated, list, plural, span, until } from "./text";
-import type { Agent, ApiKey, Model, StatusEntry, Webhook } from "./types";
+import { capital, DAY, isolated, list, number, plural, span, until } from "./text";
+import type { Agent, ApiKey, Model, StatusEntry, Webhook, Workspace } from "./types";
 import { money, outlookLine, percent, PERIODS, type Budget, type Outlook } from "./usage";
 
 export interface StatusChange {
@@ -17,6 +17,7 @@ export type Cure =
   | { kind: "webhook"; id: string }
   | { kind: "budget"; id: string }
   | { kind: "provider" }
+  | { kind: "plan" }
   | { kind: "agent"; id: string }
   | { kind: "key"; key: ApiKey };
 
@@ -44,6 +45,7 @@ interface Known {
   models: readonly Model[];
   changes: readonly StatusChange[];
   keys: readonly ApiKey[];
+  plan?: Point | null;
 }
 
 const HOUR = 3_600_000;
@@ -57,9 +59,23 @@ export const disabledWhy = ({ disabled_reason: reason }: Webhook): string =>
   `${reason === "gone" ? "The receiver answered 410 Gone" : "No delivery succeeded for five days"}. ` +
   "Its place is kept: when you enable it, it goes on from there.";
 
+/** That the plan has no place for one more agent, where it is so. */
+export const fullPlan = ({ active_agents: active, agent_limit: limit, plan }: Workspace): Point | null =>
+  limit && active! >= limit
+    ? {
+        id: "plan",
+        tone: "warn",
+        name: `All ${number(limit)} agents`,
+        after: ` of the ${capital(plan)} plan are in use`,
+        why: "Delete one, or ask an operator for a larger plan.",
+        at: Infinity,
+        cure: { kind: "plan" },
+      }
+    : null;
+
 /** What is broken comes first, then the newest. */
-export function attention({ now, webhooks, budgets, agents, models, changes, keys }: Known): Point[] {
-  const points: Point[] = [];
+export function attention({ now, webhooks, budgets, agents, models, changes, keys, plan }: Known): Point[] {
+  const points: Point[] = plan ? [plan] : [];
   for (const hook of webhooks)
     if (!hook.enabled && hook.disabled_reason)
       points.push({

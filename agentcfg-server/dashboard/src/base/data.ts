@@ -4,6 +4,7 @@ import { isolated } from "./text";
 import { lostSince, type Query } from "./api";
 import { invalidate, useResource, type Resource, type Topic } from "./cache";
 import { heard, mode } from "./feed";
+import { learnProviders } from "./providers";
 import { can, recheck, workspace } from "./session";
 import type {
   Actor,
@@ -56,7 +57,11 @@ export const useHistory = (agentId: string): Resource<Version[]> =>
 export const useVersion = (agent: Agent, version: number | null): Resource<FullVersion> =>
   useResource("versions", version === null ? null : "api/agents/version", { ...agentQuery(agent), version });
 export const useLabels = (): Resource<Label[]> => useOwn("versions", "agents:read", "api/agents/labels");
-export const useModels = (): Resource<Model[]> => useOwn("providers", "agents:read", "api/models");
+export function useModels(): Resource<Model[]> {
+  const read = useOwn<Model[]>("providers", "agents:read", "api/models");
+  learnProviders(read.data);
+  return read;
+}
 export const useKeys = (): Resource<ApiKey[]> => useOwn("keys", "api_keys:read", "api/api-keys");
 export const useMembers = (): Resource<Member[]> => useOwn("members", "users:read", "api/workspaces/members");
 export const useProviderKeys = (): Resource<ProviderKey[]> => useOwn("providers", "settings:read", "api/provider-keys");

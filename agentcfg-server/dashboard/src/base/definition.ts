@@ -1,5 +1,6 @@
 /** The definition of an agent: what the server says of it, and its parts for reading. */
 import { faultyLine, object, parse, pretty, Raw } from "./json-text";
+import type { Config } from "./agent-fields";
 import { signal } from "./signals";
 import { capital, list } from "./text";
 
@@ -64,6 +65,18 @@ export function definitionItems(definition: Members): Item[] {
     });
   });
 }
+
+export interface Variable {
+  required?: boolean;
+  default?: string;
+}
+
+/** What of a definition counts for a call. */
+export const settingsOf = ({ definition }: Config) =>
+  (definition ?? {}) as { variables?: Record<string, Variable>; model_settings?: object };
+
+/** Whether calls without a value are refused. */
+export const mustBeGiven = ({ required, default: value }: Variable): boolean => !!required && value === undefined;
 
 /** What a persona and the declared variables do not agree on. */
 export function variableNotes(persona: string, definition: Members | null): string[] {

@@ -1,16 +1,14 @@
 /** JSON whose numbers stay as they are written, for values that people edit as text. */
 
-/** JSON text that is sent as it is, such as a number that JavaScript cannot hold. */
+/** JSON text that is sent as it is, such as a number that JavaScript would write in another way. */
 export class Raw {
   constructor(readonly text: string) {}
 }
 
-/** Parses JSON; `exact` gives the value of an integer that a double cannot hold. */
+/** Parses JSON; `exact` gives the value of a number that JavaScript would write in another way, such as 1.0. */
 export function parse(text: string, exact: (source: string) => unknown): unknown {
   const revive = (_: string, value: unknown, context?: { source?: string }): unknown =>
-    typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source
-      ? exact(context.source)
-      : value;
+    typeof value === "number" && context?.source && context.source !== String(value) ? exact(context.source) : value;
   return JSON.parse(text, revive as (key: string, value: unknown) => unknown);
 }
 
@@ -63,9 +61,9 @@ export function object(text: string): Record<string, unknown> | null {
   }
 }
 
-/** A value in which integers that a double cannot hold are texts, but for those of members of this name. */
+/** A value with numbers as they are written in members of this name alone; elsewhere an integer that a double cannot hold is a text. */
 export function plain(value: unknown, but: string): unknown {
-  if (value instanceof Raw) return value.text;
+  if (value instanceof Raw) return Number.isInteger(+value.text) && !Number.isSafeInteger(+value.text) ? value.text : +value.text;
   if (Array.isArray(value)) return value.map((item) => plain(item, but));
   if (!value || typeof value !== "object") return value;
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, name === but ? member : plain(member, but)]));

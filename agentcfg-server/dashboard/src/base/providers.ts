@@ -1,3 +1,8 @@
-/** The providers that each server has, as they call themselves; further ones are called by their ids. */
+import type { Model } from "./types";
+
+/** The providers as they call themselves: those that each server has, and further ones once their models are read. */
 export const PROVIDERS: Record<string, string> = { anthropic: "Anthropic", openai: "OpenAI" };
+export function learnProviders(models: readonly Model[] = []): void {
+  for (const { provider, provider_name: name } of models) if (name) PROVIDERS[provider] = name;
+}
 export const providerName = (id: string): string => PROVIDERS[id] ?? id;

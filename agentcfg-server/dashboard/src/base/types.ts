@@ -94,6 +94,9 @@ export interface Member {
 export interface Model {
   id: string;
   provider: string;
+  /** The API that calls of it speak, and what people call the provider. */
+  provider_api?: string;
+  provider_name?: string;
   display_name: string;
   status: "available" | "coming_soon";
   credential: "workspace" | "managed" | "none";

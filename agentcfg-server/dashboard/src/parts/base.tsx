@@ -68,8 +68,14 @@ export function LinkButton({
   );
 }
 
-/** A sentence of texts.json. */
-export const Told = ({ of }: { of: Help }) => <>{useTexts().data?.help[of]}</>;
+/** Sentences of texts.json; what stands between backquotes is code. */
+export const Told = ({ of }: { of: Help }) => (
+  <>
+    {useTexts()
+      .data?.help[of].split("`")
+      .map((part, i) => (i % 2 ? <code key={i}>{part}</code> : part))}
+  </>
+);
 
 /** Tells whether an element has the pointer or the focus. */
 export const heldBy = (set: (held: boolean) => void) => ({

@@ -1,7 +1,7 @@
 /** Tables: their heads, rows that open, and rows of which only those near the window are in the page. */
 import { signal } from "../base/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { listening } from "../base/listening";
 import { cx, Icon } from "./base";
 import { useListKeys } from "./ticks";
@@ -157,7 +157,8 @@ export function Rows<T>({ items, id, heights, render, passes }: Props<T>) {
     return () => ends.forEach((end) => end());
   }, [windowed, items.length, height]);
 
-  useEffect(() => {
+  // Before the next key, which may be about this row.
+  useLayoutEffect(() => {
     if (!wanted.current) return;
     const name = body.current?.querySelector<HTMLElement>(`[data-row="${CSS.escape(wanted.current)}"] [data-name]`);
     if (!name) return;

@@ -6,7 +6,7 @@ import { go, href, route } from "../base/route";
 import { can } from "../base/session";
 import { isolated, number } from "../base/text";
 import { useBehind } from "../base/usage-data";
-import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, StatusPill } from "../parts/base";
+import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, StatusPill, Told } from "../parts/base";
 import type { Agent } from "../base/types";
 import { Page } from "../parts/page";
 import { Confirm, copyId, Menu } from "../parts/dialog";
@@ -153,7 +153,7 @@ export function AgentScreen() {
             )
           }
         >
-          It is in no list, and its model calls are refused. Nothing of it is lost.
+          <Told of="deleted" />
         </Banner>
       )}
       {(shown === "configuration" || shown === "definition") && (
@@ -181,7 +181,7 @@ function Delete({ agent, versions, onClose }: { agent: Agent; versions: number |
   };
   return (
     <Confirm title={`Delete ${isolated(agent.display_name)}?`} verb="Delete agent" run={run} onClose={onClose}>
-      It leaves lists and status, and its model calls are refused.{" "}
+      <Told of="delete one" />{" "}
       {versions ? `Its ${versions === 1 ? "version is" : `${number(versions)} versions are`} kept, its` : "Its"} id stays taken,
       and you can restore it at any time.
     </Confirm>

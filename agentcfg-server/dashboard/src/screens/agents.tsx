@@ -459,7 +459,7 @@ export function NewAgentLink(props: { kind?: "primary" }) {
 export function FirstAgent() {
   return (
     <Empty icon="agents" title="No agents yet" action={<NewAgentLink />}>
-      An agent has a persona, a model and a status. Create one here, or push a folder with <code>agentcfg apply</code>.
+      <Told of="no agents" />
     </Empty>
   );
 }

@@ -10,7 +10,7 @@ import { saveFile } from "../base/save-file";
 import { can, me } from "../base/session";
 import { isolated, number, plural } from "../base/text";
 import type { Agent } from "../base/types";
-import { Button, options } from "../parts/base";
+import { Button, options, Told } from "../parts/base";
 import { FormDialog } from "../parts/dialog";
 import { attempt, errorText, Failure, toast } from "../parts/feedback";
 import { Choices, Field, Input, MessageField, Select } from "../parts/fields";
@@ -185,7 +185,9 @@ function DeleteMany({ agents: ticked, onClose }: { agents: Agent[]; onClose: () 
       failed="Not deleted."
       onClose={onClose}
     >
-      <p class="prose">They leave lists and status, and their model calls are refused. You can restore each at any time.</p>
+      <p class="prose">
+        <Told of="delete" />
+      </p>
       <ul class="review list" tabIndex={0} aria-label="Agents">
         {agents.map((agent) => (
           <li key={agent.id}>

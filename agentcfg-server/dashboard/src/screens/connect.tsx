@@ -3,6 +3,7 @@ import { root } from "../base/api";
 import { useAgents } from "../base/data";
 import { route, setParams } from "../base/route";
 import { workspace } from "../base/session";
+import { Told } from "../parts/base";
 import { Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { Snippet } from "../parts/secret";
@@ -21,8 +22,7 @@ export function Connect() {
   return (
     <Page title="Connect" width="text">
       <Lead>
-        Commands and settings for this server and this workspace. Put a key of the page API keys into{" "}
-        <code>AGENTCFG_API_KEY</code>. All else is in the{" "}
+        <Told of="connect" />{" "}
         <a class="link" href={at("docs")}>
           API reference
         </a>
@@ -32,7 +32,7 @@ export function Connect() {
         <KeyHint />
         {agents.length === 0 && (
           <p class="prose">
-            There is no agent yet: <code>AGENT_ID</code> stands for the id of one.
+            <Told of="no agent id" />
           </p>
         )}
         {agents.length > 1 && (
@@ -52,7 +52,7 @@ export function Connect() {
           title="Report a status"
           text={`curl -X PUT '${at("api/agents/status")}?agent_id=${picked}' \\\n${header} \\\n  -H 'Content-Type: application/json' \\\n  -d '{"status":"working","current_task_id":"task-1","current_task_title":"Try it"}'`}
         />
-        <CallSnippet agent={agent} />
+        {agent?.agent_type !== "human" && <CallSnippet agent={agent} />}
         <Snippet
           title="Follow changes"
           text={`curl -N '${at("api/changes")}?workspace_id=${id}&after=now&status=true' \\\n${header} \\\n  -H 'Accept: text/event-stream'`}

@@ -22,7 +22,7 @@ import { closePart, go, href, openPart, route } from "../base/route";
 import { can } from "../base/session";
 import { capital, isolated, moment, plural } from "../base/text";
 import type { Agent } from "../base/types";
-import { Button, LinkButton } from "../parts/base";
+import { Button, LinkButton, Told } from "../parts/base";
 import { Comparison } from "../parts/comparison";
 import { FormDialog, useConfirming } from "../parts/dialog";
 import { attempt, Banner, toast } from "../parts/feedback";
@@ -234,7 +234,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
       )}
       {readOnly && agent.is_active && (
         <Banner icon="lock" title="Read only.">
-          Your role may look at agents and not change them.
+          <Told of="read only" />
         </Banner>
       )}
       <div class={part === "definition" ? "stack pad-top" : "editor"} ref={form}>

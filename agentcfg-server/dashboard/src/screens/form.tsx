@@ -20,7 +20,7 @@ import { useModels } from "../base/data";
 import { providerName } from "../base/providers";
 import { count, number } from "../base/text";
 import type { Model } from "../base/types";
-import { Avatar, Button, cx, Icon, SWATCHES } from "../parts/base";
+import { Avatar, Button, cx, Icon, SWATCHES, Told } from "../parts/base";
 import { DefinitionView } from "../parts/definition";
 import { LongArea } from "../parts/long-area";
 import { Area, Choices, Fault, Field, Input, Select } from "../parts/fields";
@@ -63,7 +63,7 @@ function TextControl({ name, value, set, faults, touched, touch, changed, stored
       // A short text has a count when it is almost full.
       counted={limit && (rows || value.length > 0.8 * limit) ? { text: value, limit } : undefined}
       error={!required || touched(name) ? faults[name] : undefined}
-      hint={hint}
+      hint={hint && <Told of={hint} />}
     >
       {(field) =>
         long ? (
@@ -170,7 +170,7 @@ function NumbersControl(props: ControlProps<Parameter[]>) {
           {label}
           {changed.has(field) && <span class="hidden">, changed</span>}
         </h2>
-        <span class="count">{rows.length > 80 ? `${rows.length} of ${most}` : hint}</span>
+        <span class="count">{rows.length > 80 ? `${rows.length} of ${most}` : <Told of={hint!} />}</span>
       </div>
       {rows.map((row, index) => {
         const value = jsonNumber(row.value);
@@ -348,7 +348,7 @@ function TagsControl({ name, value, set, changed, readOnly, faults }: ControlPro
         </span>
       }
       error={faults[name]}
-      hint={readOnly ? undefined : "Enter or a comma adds a tag."}
+      hint={readOnly ? undefined : <Told of="tags" />}
     >
       {(field) => (
         <div class="tag-input" ref={box} onKeyDown={keys}>

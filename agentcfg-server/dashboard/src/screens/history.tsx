@@ -8,7 +8,7 @@ import { route, setParams } from "../base/route";
 import { can } from "../base/session";
 import { isolated, moment, number } from "../base/text";
 import type { Agent } from "../base/types";
-import { Badge, Button, cx, Icon, LabelBadge, LinkButton, Message, options, Skeleton, Time } from "../parts/base";
+import { Badge, Button, cx, Icon, LabelBadge, LinkButton, Message, options, Skeleton, Time, Told } from "../parts/base";
 import { Comparison, Views } from "../parts/comparison";
 import { FormDialog } from "../parts/dialog";
 import { Banner, Failure, Reading, toast } from "../parts/feedback";
@@ -221,8 +221,8 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
         </b>
       )}
       <p class="prose">
-        It makes {state.version ? `v${state.version + 1}` : "a new version"} with the content of v{version}. No version is lost,
-        and labels stay where they are.
+        It makes {state.version ? `v${state.version + 1}` : "a new version"} with the content of v{version}.{" "}
+        <Told of="roll back" />
       </p>
       <div class="review" tabIndex={0} role="group" aria-label="Differences">
         <Compared agent={agent} from={state.version} to={version} inline />

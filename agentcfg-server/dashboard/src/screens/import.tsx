@@ -5,7 +5,7 @@ import { applyPlan, MOST, usePlan } from "../base/apply";
 import { messageFault } from "../base/config";
 import { go, href } from "../base/route";
 import { number, plural } from "../base/text";
-import { Button, cx } from "../parts/base";
+import { Button, cx, Told } from "../parts/base";
 import { Banner, Failure, toast, useSending } from "../parts/feedback";
 import { MessageField } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
@@ -46,7 +46,7 @@ export function Import() {
       }
     >
       <Lead>
-        Files of <code>agentcfg export</code> or of an export here. Agents that are in no file stay as they are.
+        <Told of="import" />
       </Lead>
       <div
         class={cx("drop", over && "over")}

@@ -189,8 +189,9 @@ const MOST_RATE = 1_000_000;
 
 /** Shows a key, once, with a command that works as it is. */
 function show(key: NewApiKey, old?: string): void {
-  const agents = new URL("api/agents/configs", root);
-  agents.searchParams.set("workspace_id", key.workspace_id);
+  const limits = limitParts(key);
+  // A limited key may not be able to read agents.
+  const { href } = new URL(limits[0] ? "api/whoami" : `api/agents/configs?workspace_id=${key.workspace_id}`, root);
   reveal({
     title: "Copy your new key now",
     text: "This is the only time it is shown. We keep a hash of it, not the key.",
@@ -202,10 +203,10 @@ function show(key: NewApiKey, old?: string): void {
       capital(key.environment),
       `${number(key.rate_limit)} a minute`,
       key.expires_at ? `Expires ${date(Date.parse(key.expires_at))}` : "Never expires",
-      ...limitParts(key),
+      ...limits,
       ...(old ? [old] : []),
     ],
-    command: `export AGENTCFG_API_KEY='${key.key}'\ncurl '${agents.href}' \\\n  -H "Authorization: Bearer $AGENTCFG_API_KEY"`,
+    command: `export AGENTCFG_API_KEY='${key.key}'\ncurl '${href}' \\\n  -H "Authorization: Bearer $AGENTCFG_API_KEY"`,
   });
 }
 
@@ -257,7 +258,7 @@ function Create({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog title="Create an API key" verb="Create key" check={check} run={create} failed="Not created." onClose={onClose}>
       <div class="stack">
-        <Field label="Name" hint="Where it is used, such as ci-deploy." error={tried || count(name) > 100 ? nameFault : null}>
+        <Field label="Name" hint={<Told of="key name" />} error={tried || count(name) > 100 ? nameFault : null}>
           {(field) => <Input {...field} value={name} onText={setName} autocomplete="off" data-first />}
         </Field>
         <Choices
@@ -342,7 +343,7 @@ export function Rotate({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => voi
       <p>
         <Told of="rotate key" />
       </p>
-      <Field label="Keep the old one working for" hint="It never outlives its own expiry.">
+      <Field label="Keep the old one working for" hint={<Told of="overlap" />}>
         {(field) => (
           <Select {...field} value={overlap} onPick={setOverlap}>
             {options(OVERLAPS)}

@@ -62,7 +62,7 @@ export function Labels({ state }: { state: AgentState }) {
       {labels.length === 0 ? (
         <div class="card">
           <Empty icon="label" title="No labels yet">
-            Point <code>production</code> at the version that your apps should get.
+            <Told of="no labels" />
           </Empty>
         </div>
       ) : (

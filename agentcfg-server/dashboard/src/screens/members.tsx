@@ -62,7 +62,9 @@ export function Members() {
         )
       }
     >
-      <Lead>People who may sign in to this workspace.</Lead>
+      <Lead>
+        <Told of="members" />
+      </Lead>
       <Reading of={members} what="The members" rows={4} />
       {members.data && (
         <>
@@ -204,7 +206,7 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
         label="User id"
         hint={
           <>
-            As your identity provider names the person, who then signs in there. Without a provider,{" "}
+            <Told of="user id" />{" "}
             <code>
               {LOGIN_LINK} {user || "ID"}
             </code>{" "}

@@ -123,6 +123,11 @@ export function MergeView(props: Props) {
           </dl>
         </div>
       )}
+      {found.texts.size > 0 && decided < found.conflicts.length && (
+        <p class="hint">
+          <Told of="undecided" />
+        </p>
+      )}
       {[...found.texts.keys()].map((field) => (
         <TextDiff
           key={field}
@@ -215,7 +220,7 @@ function Conflict({
       )}
       {side === "edit" && (
         <div class="result">
-          <Field label={`${part.label}, edited`} hint={tags ? "One tag a line." : undefined}>
+          <Field label={`${part.label}, edited`} hint={tags ? <Told of="tag lines" /> : undefined}>
             {(field) => (
               <Area
                 {...field}

@@ -4,6 +4,7 @@ import { ask, type Message } from "../base/answer";
 import { call } from "../base/api";
 import { useResource } from "../base/cache";
 import { toConfig } from "../base/config";
+import { mustBeGiven, settingsOf, type Variable } from "../base/definition";
 import { agentQuery, type AgentState, useModels } from "../base/data";
 import { drafts, typed as texts, useTyped } from "../base/drafts";
 import { pretty } from "../base/json-text";
@@ -30,11 +31,6 @@ interface Trial {
 
 const START: Trial = { columns: [{ id: 0, of: "", model: "" }], turns: [], values: {}, safe: true };
 
-interface Variable {
-  required?: boolean;
-  default?: string;
-}
-
 const MOST = 4;
 
 /** What can be tried again: a message, and the values of the variables. */
@@ -46,9 +42,6 @@ interface Source {
   config: Config;
   version: number | null;
 }
-
-const settingsOf = (config: Config) =>
-  (config.definition ?? {}) as { variables?: Record<string, Variable>; model_settings?: object };
 
 const DRAFT = "draft";
 
@@ -79,7 +72,7 @@ function modelOf(column: Column, source: Source | null, models: Model[]) {
   const id = column.model || own;
   const known = models.find((model) => model.id === id);
   const provider = known?.provider ?? (id?.startsWith("claude") ? "anthropic" : "openai");
-  return { own, id, known, provider };
+  return { own, id, known, provider, api: known?.provider_api ?? provider };
 }
 
 /** A persona with the values of its variables, by the rule of the server. */
@@ -123,8 +116,7 @@ export function Playground({ state }: { state: AgentState }) {
   const variables = new Map(
     sources.flatMap((source) => (source ? Object.entries(settingsOf(source.config).variables ?? {}) : [])),
   );
-  const missing = (name: string): boolean =>
-    !!variables.get(name)?.required && variables.get(name)?.default === undefined && !values[name];
+  const missing = (name: string): boolean => mustBeGiven(variables.get(name)!) && !values[name];
   const running = !!stop.current && turns.some(({ answers }) => Object.values(answers).some((answer) => answer.running));
   const used = columns.map((column, i) => modelOf(column, sources[i]!, models));
   const blocked = !text.trim() || used.some(({ id, known }) => !id || known?.status === "coming_soon");
@@ -179,7 +171,7 @@ export function Playground({ state }: { state: AgentState }) {
       void ask(
         {
           ...askedBy(column, i),
-          provider: used[i]!.provider,
+          ...used[i]!,
           messages: [...before, { role: "user", content: text }],
         },
         signal,
@@ -218,7 +210,7 @@ export function Playground({ state }: { state: AgentState }) {
             <Field
               key={name}
               label={<code>{`{{${name}}}`}</code>}
-              aside={<span class="count">{variable.default === undefined && variable.required && "required"}</span>}
+              aside={<span class="count">{mustBeGiven(variable) && "required"}</span>}
               error={tried && missing(name) ? "The persona needs a value." : null}
             >
               {(field) => (

@@ -1,22 +1,19 @@
 /** Bringing deleted agents back, as far as the plan has places. */
 import { call } from "../base/api";
+import { fullPlan } from "../base/attention";
 import { agentQuery, agentsChanged } from "../base/data";
 import { workspace } from "../base/session";
-import { capital, isolated, number } from "../base/text";
+import { isolated, number } from "../base/text";
 import type { Agent } from "../base/types";
 import { Confirm } from "../parts/dialog";
 import { toast } from "../parts/feedback";
 
 /** What the plan says about one more active agent. */
 export function placesLeft(): { full: boolean; text: string } {
-  const { active_agents: active, agent_limit: limit, plan } = workspace.value!;
-  if (active === undefined || limit === null || limit === undefined) return { full: false, text: "" };
-  return active >= limit
-    ? {
-        full: true,
-        text: `All ${number(limit)} agents of the ${capital(plan)} plan are in use. Delete one, or ask an operator for a larger plan.`,
-      }
-    : { full: false, text: `${number(active + 1)} of ${number(limit)}` };
+  const { active_agents: active, agent_limit: limit } = workspace.value!;
+  const full = fullPlan(workspace.value!);
+  if (full) return { full: true, text: `${full.name}${full.after}. ${full.why}` };
+  return { full: false, text: active !== undefined && limit ? `${number(active + 1)} of ${number(limit)}` : "" };
 }
 
 export async function restore(agent: Agent): Promise<void> {

@@ -54,12 +54,12 @@ function Navigation() {
   const working = useStatuses().data?.filter(({ status }) => status === "working").length ?? 0;
   const counts: Record<string, string> = {};
   const { active_agents: active, agent_limit: limit } = workspace.value ?? {};
-  const full = !!limit && active! >= limit;
-  if (active !== undefined) counts["agents"] = number(active) + (full ? ` of ${number(limit)}` : "");
   if (working) counts["status"] = `${number(working)} working`;
   const behind = useBehind().behind.size;
   if (behind) counts["releases"] = `${number(behind)} behind`;
   const points = usePoints();
+  const full = points.some(({ cure }) => cure.kind === "plan");
+  if (active !== undefined) counts["agents"] = number(active) + (full ? ` of ${number(limit!)}` : "");
   if (points.length) counts["overview"] = `${number(points.length)} open`;
   for (const [kind, [place, said]] of Object.entries(WARNINGS)) {
     const found = points.filter(({ cure }) => cure.kind === kind);

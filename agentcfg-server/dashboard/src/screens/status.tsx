@@ -49,7 +49,10 @@ const lastReport = (entry: StatusEntry): string =>
 export function StatusBoard() {
   const statuses = useStatuses();
   const agents = useAgentsById();
-  const view = route.value.params.get("view") ?? "board";
+  // The changes of very many agents are too much for a page.
+  const many = agents.size > MOST_LANES;
+  const asked = route.value.params.get("view") ?? "board";
+  const view = many && asked === "timeline" ? "board" : asked;
   const all = statuses.data;
   return (
     <Page
@@ -59,17 +62,12 @@ export function StatusBoard() {
           label="View"
           value={view}
           onPick={(view) => setParams({ view: view === "board" ? null : view }, false)}
-          choices={[
-            ["board", "Board"],
-            ["list", "List"],
-            // The changes of very many agents are too much for a page.
-            ...(agents.size > MOST_LANES ? [] : [["timeline", "Timeline"] as const]),
-          ]}
+          choices={[["board", "Board"], ["list", "List"], ...(many ? [] : [["timeline", "Timeline"] as const])]}
         />
       }
     >
       <Lead>
-        <Told of={agents.size > MOST_LANES ? "status of many" : "status"} />
+        <Told of={many ? "status of many" : "status"} />
       </Lead>
       <Reading of={statuses} what="The status" />
       {!all ? null : all.length === 0 ? (

@@ -91,7 +91,7 @@ export function TurnRow({
             {answer.running && <span class="caret" aria-hidden="true" />}
             {answer.ended === "cut" && (
               <Banner tone="warn" title="The answer is not complete.">
-                The provider ended it early.
+                The provider broke it off.
               </Banner>
             )}
             {!answer.error && (

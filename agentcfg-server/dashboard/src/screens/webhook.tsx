@@ -10,7 +10,7 @@ import { hookName } from "../base/audit-words";
 import { can } from "../base/session";
 import { date, now, number, utc } from "../base/text";
 import type { Delivery, Webhook } from "../base/types";
-import { Badge, Button, Empty, LinkButton, Time } from "../parts/base";
+import { Badge, Button, Empty, LinkButton, Time, Told } from "../parts/base";
 import { Confirm, Menu } from "../parts/dialog";
 import { attempt, badToast, Banner, Reading, toast } from "../parts/feedback";
 import { Page } from "../parts/page";
@@ -238,7 +238,7 @@ function One({ hook }: { hook: Webhook }) {
             showSecret(data, "Copy the new secret now");
           }}
         >
-          For 24 hours each event is signed with the old secret, too.
+          <Told of="rotate secret" />
         </Confirm>
       )}
       {replaying && (

@@ -172,7 +172,7 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
       failed="Not saved."
       onClose={onClose}
     >
-      <Field label="Address" hint="A public https address." error={tried ? urlFault : null}>
+      <Field label="Address" hint={<Told of="webhook address" />} error={tried ? urlFault : null}>
         {(field) => (
           <Input {...field} mono type="url" value={url} onText={setUrl} autocomplete="off" spellcheck={false} data-first />
         )}

@@ -34,7 +34,7 @@ export function WorkspaceScreen() {
           {capital(plan)}
           {active !== undefined &&
             `, ${limit ? `${number(active)} of ${number(limit)} agents in use` : `${plural(active, "agent")}, without a limit`}`}
-          . An operator of this server can change the plan.
+          . <Told of="plan" />
         </p>
       </section>
       <section class="group">
@@ -170,7 +170,7 @@ export function NewWorkspace({ onClose }: { onClose: () => void }) {
       failed="Not created."
       onClose={onClose}
     >
-      <Field label="Name" hint="You become its owner." error={tried ? fault : null}>
+      <Field label="Name" hint={<Told of="owner" />} error={tried ? fault : null}>
         {(field) => <Input {...field} value={name} onText={setName} autocomplete="off" data-first />}
       </Field>
     </FormDialog>

@@ -1,6 +1,6 @@
 /** What needs a person, each with one way to cure it. */
 import { useMemo, useState } from "preact/hooks";
-import { attention, type Cure, type Point, type StatusChange } from "../../base/attention";
+import { attention, fullPlan, type Cure, type Point, type StatusChange } from "../../base/attention";
 import { useBudgetName } from "../../base/budget-names";
 import { useResource, type Resource } from "../../base/cache";
 import { byAgent, useAgents, useKeys, useModels, useWebhooks } from "../../base/data";
@@ -51,6 +51,7 @@ export function usePoints(): Point[] {
     models: useModels().data ?? [],
     changes: useStatusHistory().data ?? [],
     keys: allKeys.filter((key) => key.expires_at !== null && isLive(key, now.value) && !isReplaced(key, allKeys)),
+    plan: fullPlan(workspace.value!),
   });
 }
 
@@ -95,7 +96,7 @@ export function Attention() {
                   {why}
                 </p>
               </div>
-              {cure.kind !== "key" && cure.kind !== "budget" && (
+              {!/key|budget|plan/.test(cure.kind) && (
                 <span class="hint second">{now.value - at < DAY ? span(now.value - at) : ago(at, now.value)}</span>
               )}
               <Way cure={cure} name={name} rotate={setRotating} />
@@ -118,6 +119,7 @@ function Way({ cure, name, rotate }: { cure: Cure; name: string; rotate: (key: A
     ) : (
       <To verb="Open" name={name} to={href("api-keys")} />
     );
+  if (cure.kind === "plan") return <To verb="Open" name="agents" to={href("agents")} />;
   if (cure.kind === "webhook") return <To verb="Open" name={name} to={href("webhook", { id: cure.id })} />;
   if (cure.kind === "agent") return <To verb="Open" name={name} to={href("agent", { id: cure.id })} />;
   if (cure.kind === "budget")

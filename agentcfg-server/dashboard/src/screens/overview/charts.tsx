@@ -12,7 +12,7 @@ import { DAY, now, number, plural, time } from "../../base/text";
 import type { AuditEntry } from "../../base/types";
 import { HOUR, money, near, onAxis, outlook, startOf, utcDay } from "../../base/usage";
 import { useBudgets, useMoves, useUsage, useWeekdays, within } from "../../base/usage-data";
-import { ActorMark, Avatar, Empty, LabelBadge, Skeleton, Time } from "../../parts/base";
+import { ActorMark, Avatar, Empty, LabelBadge, Skeleton, Time, Told } from "../../parts/base";
 import { BudgetBar, BudgetHead } from "../../parts/budget";
 import { Bars, Plot } from "../../parts/chart";
 import { Failure, Reading } from "../../parts/feedback";
@@ -315,7 +315,7 @@ export function LastReleases() {
       items={moves.slice(0, RELEASES)}
       none={
         <Empty icon="label" title="Nothing was released yet">
-          A label such as <code>production</code> names the version that apps get.
+          <Told of="none released" />
         </Empty>
       }
       line={(move) => (

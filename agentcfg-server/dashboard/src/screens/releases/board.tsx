@@ -2,7 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { agentQuery, useAgents, useLabels, useNames, useVersions } from "../../base/data";
 import { useGap } from "../../base/gaps";
-import { GROUPS, LATEST, releaseRows, step, usualColumns, type Group, type ReleaseRow } from "../../base/releases";
+import { GROUPS, LATEST, releaseRows, step, usualColumns, type Group, type Release, type ReleaseRow } from "../../base/releases";
 import { go, href, route, setParams } from "../../base/route";
 import { can } from "../../base/session";
 import { ago, capital, DAY, now, number, plural, span } from "../../base/text";
@@ -26,6 +26,9 @@ const ORDERS: Record<Order, (a: ReleaseRow, b: ReleaseRow) => number> = {
   name: (a, b) => a.agent.display_name.localeCompare(b.agent.display_name),
   moved: (a, b) => b.moved.localeCompare(a.moved),
 };
+
+/** Further apart than any two columns. */
+const BACK = 99;
 
 /** A row of the table: the head of a group, or an agent. */
 type Item = { group: Group; rows: ReleaseRow[] } | ReleaseRow;
@@ -53,7 +56,7 @@ export function Board() {
             )
           }
         >
-          A label such as <code>production</code> names the version that apps get.
+          <Told of="none released" />
         </Empty>
       </div>
     );
@@ -97,15 +100,22 @@ function Table({
 
   const may = can("agents:release");
   const [pair, setPair] = useState<{ from: string; to: string } | null>(null);
-  const from = pair?.from ?? columns.at(-2)!;
-  const to = pair?.to ?? (last === LATEST ? columns.find((label) => label !== LATEST)! : last);
+  // Columns beside each other come first, the last ones before the others; a way back comes last.
+  const pairs = useMemo(() => {
+    const all = columns.flatMap((from, i) =>
+      columns.flatMap((to, j) => (i === j || to === LATEST ? [] : [{ from, to, apart: j > i ? j - i : BACK }])),
+    );
+    return all.reverse().sort((a, b) => a.apart - b.apart);
+  }, [columns.join()]);
   const ready = useMemo(
-    () => new Set(rows.filter((row) => step(row, from, to)).map(({ agent }) => agent.agent_id)),
-    [rows, from, to],
+    () => new Set(rows.filter((row) => pairs.some(({ from, to }) => step(row, from, to))).map(({ agent }) => agent.agent_id)),
+    [rows, pairs],
   );
   const ids = found.map(({ agent }) => agent.agent_id);
   const { ticked, tick, tickRow } = useTicks(ids, (id) => may && ready.has(id));
-  const chosen = ids.filter((id) => ticked.has(id) && ready.has(id));
+  const all = found.filter(({ agent }) => ticked.has(agent.agent_id) && ready.has(agent.agent_id));
+  const { from, to } = pair ?? pairs.find(({ from, to }) => all.some((row) => step(row, from, to))) ?? pairs[0]!;
+  const chosen = all.filter((row) => step(row, from, to)).map(({ agent }) => agent.agent_id);
   const review = (): void => go(reviewAddress(from, to, chosen));
   useListKeys(({ key }) => {
     if (key === "b") setParams({ show: show === "behind" ? null : "behind" });
@@ -207,10 +217,10 @@ function Table({
           </table>
         </div>
       )}
-      {chosen.length > 0 && (
+      {all.length > 0 && (
         <SaveBar
           label="Ticked agents"
-          what={`${plural(chosen.length, "agent")} ticked`}
+          what={`${plural(all.length, "agent")} ticked`}
           between={
             <span class="row promote second">
               Promote
@@ -224,10 +234,10 @@ function Table({
             </span>
           }
         >
-          <Button kind="quiet" onClick={() => tick(chosen, false)}>
+          <Button kind="quiet" onClick={() => tick(ids, false)}>
             Clear
           </Button>
-          <Button kind="primary" onClick={review}>
+          <Button kind="primary" blocked={!chosen.length} onClick={review}>
             Review {plural(chosen.length, "change")}
           </Button>
         </SaveBar>
@@ -249,11 +259,17 @@ function headline(rows: ReleaseRow[], label: string, columns: readonly string[])
 const READ = 4;
 
 /**
- * Since when the first of some agents is behind: since the version after the one that it has was made, or since the label was
- * moved to an older one. Nothing where that is not known.
+ * Since when agents are behind: since the version after their own was made, or since the label was moved back to it. Of many
+ * agents those are read whose label was moved the longest ago.
  */
 function useBehindSince(rows: ReleaseRow[], last: string): string | undefined {
   const placed = rows.map(({ agent, places }) => ({ agent, ...places.get(last)! })).sort((a, b) => a.at.localeCompare(b.at));
+  const history = useResource<Release[]>("versions", rows.length ? "api/agents/labels/history" : null, {
+    workspace_id: rows[0]?.agent.workspace_id,
+    label: last,
+    limit: 200,
+  }).data;
+  const moves = history?.flatMap(({ moves }) => moves);
   const found: string[] = [];
   for (let i = 0; i < READ; i += 1) {
     const { agent, version, at } = placed[i] ?? {};
@@ -262,11 +278,11 @@ function useBehindSince(rows: ReleaseRow[], last: string): string | undefined {
       agent ? "api/agents/version" : null,
       agent && { ...agentQuery(agent), version: version! + 1 },
     ).data;
-    if (next && at) found.push(next.created_at > at ? next.created_at : at);
+    if (!next || !moves) continue;
+    const { from, to } = moves.find(({ agent_id }) => agent_id === agent!.agent_id) ?? {};
+    found.push(from! > to! && at! > next.created_at ? at! : next.created_at);
   }
-  const first = found.sort()[0];
-  // The others cannot be behind for longer than their labels are where they are.
-  return found.length < Math.min(READ, placed.length) || first! > (placed[READ]?.at ?? "~") ? undefined : first;
+  return found.length < Math.min(READ, placed.length) ? undefined : found.sort()[0];
 }
 
 function Head({
@@ -294,7 +310,7 @@ function Head({
           <b>{title}</b>
           <span class="dim">
             {number(rows.length)}
-            {oldest && `, the oldest for ${span(now.value - Date.parse(oldest))}`}
+            {oldest && `, ${rows.length > READ ? "one" : "the oldest"} for ${span(now.value - Date.parse(oldest))}`}
           </span>
         </div>
       </th>

@@ -2,6 +2,7 @@
 import { useModels } from "../../base/data";
 import { plural } from "../../base/text";
 import type { Agent, Model } from "../../base/types";
+import { money } from "../../base/usage";
 import { Icon } from "../../parts/base";
 import type { Move, Plan } from "./moves";
 
@@ -25,6 +26,15 @@ export function Checks({
     const [from, to] = [plan.models.get(`${move.agent_id} ${move.from}`), plan.models.get(`${move.agent_id} ${move.to}`)];
     return from !== undefined && to !== undefined && from !== to ? [{ ...move, was: from, will: to }] : [];
   });
+  const priced = (id: string | null) => {
+    const { input_price: into, output_price: out } = models?.find((model: Model) => model.id === id) ?? {};
+    return (
+      <>
+        <code>{id ?? "none"}</code>
+        {into != null && out != null && ` (${money(into)} in, ${money(out)} out a million tokens)`}
+      </>
+    );
+  };
   const without = moves.filter(({ agent_id, to }) => {
     const model = models?.find(({ id }: Model) => id === plan.models.get(`${agent_id} ${to}`));
     return model?.credential === "none";
@@ -42,7 +52,7 @@ export function Checks({
     rows.push([
       "warn",
       <>
-        <b>{name(agent_id)}</b> changes its model: <code>{was ?? "none"}</code> to <code>{will ?? "none"}</code>.
+        <b>{name(agent_id)}</b> changes its model: {priced(was)} to {priced(will)}.
       </>,
     ]);
   if (changed.length > MODELS) rows.push(["warn", `Another model for ${plural(changed.length - MODELS, "more agent")}.`]);

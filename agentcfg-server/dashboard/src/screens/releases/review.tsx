@@ -166,7 +166,7 @@ function Open({ of, picked }: { of: string | null; picked: string[] | "all" }) {
           <h1 tabIndex={-1}>{title}</h1>
           <p class="prose">
             Calls with <code>label={to || "…"}</code> get {changes.length === 1 ? "the version below" : "the versions below"} from
-            the next one on. Nothing else changes, and you can put it back.
+            the next one on. <Told of="review" />
           </p>
         </div>
         <div class="review-columns">
@@ -197,7 +197,7 @@ function Open({ of, picked }: { of: string | null; picked: string[] | "all" }) {
               <Field
                 label={of ? "Label" : "To the label"}
                 error={to ? fault : null}
-                hint={to ? undefined : "Such as production or staging."}
+                hint={to ? undefined : <Told of="label name" />}
               >
                 {(field) => (
                   <Input
