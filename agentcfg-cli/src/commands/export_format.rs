@@ -93,7 +93,7 @@ pub async fn run(context: &mut Context, arguments: Arguments<'_>) -> Result<Code
     for (agent_id, fields) in agents {
         let mut paths = Vec::new();
         let one = import::export(format, &agent_id, fields, &mut paths);
-        let missing = one.missing(format);
+        let missing = import::missing(format, &one);
         let is_new = |rows: &[Lost]| rows.last().is_none_or(|row| row.agent_id != agent_id);
         if !missing.is_empty() && is_new(&exported.missing) {
             exported.missing.push(Lost {

@@ -32,10 +32,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use self::export::{export, make_unique};
+pub use self::export::{export, make_unique, missing};
 pub use self::parse_tree::from_json;
-use self::same::is_repeated;
-pub use self::same::{differing_fields, other_source};
+pub use self::same::{differing_fields, is_repeated, other_source};
 pub use self::source_tree::{Entry, Node};
 pub use self::table::{Format, Identity, Imported, Record, Went, import};
 use crate::agent_file::{Markers, Place, Problem, UNRESOLVED, conflicts_of_body, utf8};

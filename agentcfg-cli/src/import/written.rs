@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use super::output_file::is_allowed;
 use super::source_tree::{Entry, Node, find};
-use super::table::{Format, UNNAMED};
 
 /// An agent as the keys of a format.
 #[derive(Debug)]
@@ -22,28 +21,6 @@ pub struct Written {
 impl Written {
     pub fn beside(&self, key: &str) -> Option<&Node> {
         find(&self.beside, key)
-    }
-
-    /// The keys that the tool requires and the agent does not have. An agent that had no name in its source needs none.
-    pub fn missing(&self, format: &Format) -> Vec<String> {
-        let has = |key: &str| {
-            self.entries
-                .iter()
-                .any(|entry| entry.key == key && !entry.node.is_null())
-        };
-        let is_text = |key: &str| self.entries.iter().any(|entry| entry.key == format!("${key}"));
-        // What is written of other parts.
-        let stands_for = |key: &str| match key {
-            "manifest" => is_text("system"),
-            "prompt" => format.word == "langfuse" && has("messages"),
-            _ => false,
-        };
-        let required = format.requires.iter().filter(|_| self.beside(UNNAMED).is_none());
-        let missing = required.filter(|key| !(has(key) || is_text(key) || stands_for(key)));
-        let name = find(&self.entries, "name").and_then(Node::as_text).unwrap_or_default();
-        let is_refused = format.word == "claude-code" && (name.contains(':') || name.starts_with('-'));
-        let other = is_refused.then(|| "a name without `:` and without `-` at its start".to_owned());
-        missing.map(|key| (*key).to_owned()).chain(other).collect()
     }
 
     /// Where its file is written: where it was read, if that is below the directory, else by its identifier.

@@ -11,7 +11,7 @@ use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use bytes::Bytes;
 use tokio::task::{JoinHandle, yield_now};
 
-use super::support::{ANY, GatedStore, World, kind};
+use super::support::{ANY, GatedStore, Shared, World, kind};
 
 type Listed = Result<Tagged<AgentList>, Error>;
 
@@ -295,4 +295,24 @@ fn a_long_list_is_encoded_away_from_the_async_workers() {
         assert_eq!(listed(long).await.value.len(), 18);
         assert!(busy.await.unwrap());
     });
+}
+
+#[tokio::test]
+async fn a_list_that_was_decided_on_entry_is_never_older_than_the_entry() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    world.agent(workspace, "ada", "writer").await;
+    let key = world.key(workspace, "ada", Scope::Read).await.key;
+    let clock = Arc::clone(&world.clock) as _;
+    let service = AgentCfg::builder(Shared(Arc::clone(&world.store))).clock(clock).build();
+    service.authenticate(&key).await.unwrap();
+    for number in 0..2 {
+        let caller = service.enter(&key).await.unwrap().caller;
+        let listed = service
+            .list_agents(&caller, workspace, &AgentFilter::default())
+            .await
+            .unwrap();
+        assert_eq!(listed.value.len(), 1 + number);
+        world.agent(workspace, "ada", &format!("editor-{number}")).await;
+    }
 }

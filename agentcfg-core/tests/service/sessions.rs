@@ -212,3 +212,24 @@ async fn without_an_identity_provider_every_token_is_refused() {
     let token = signed(&claims("exp", json!(99_999_999_999_i64)));
     assert_eq!(failure(service.authenticate(&token).await).0, ErrorKind::Unauthorized);
 }
+
+#[tokio::test]
+async fn a_token_has_each_claim_that_the_settings_require() {
+    let world = World::with(|settings| {
+        settings.required_claims = ["hd=example.com", "groups=staff"]
+            .map(|claim| claim.parse().unwrap())
+            .into();
+    });
+    let session = claims("nbf", Value::Null);
+    for (claims, is_let_in) in [
+        (json!({"hd": "example.com", "groups": ["staff", "ops"]}), true),
+        (json!({"hd": "example.com", "groups": ["ops"]}), false),
+        (json!({"hd": "other.example", "groups": ["staff"]}), false),
+        (json!({"hd": "example.com"}), false),
+        (json!({}), false),
+    ] {
+        let mut all: Value = serde_json::from_str(&session).unwrap();
+        all.as_object_mut().unwrap().extend(claims.as_object().unwrap().clone());
+        assert_eq!(is_good(&world, &signed(&all.to_string())).await, is_let_in, "{claims}");
+    }
+}

@@ -147,7 +147,7 @@ pub fn written(word: &str, fields: &str) -> (String, Vec<String>) {
     let (mut lost, mut not_held) = (Vec::new(), Vec::new());
     let format = format(word).unwrap();
     let agent = export(format, "one", fields, &mut lost);
-    lost.extend(agent.missing(format));
+    lost.extend(missing(format, &agent));
     let files = (format.write)(vec![agent], &mut not_held);
     lost.extend(not_held.into_iter().map(|(_, path)| path));
     (files[0].text.clone(), lost)
