@@ -61,12 +61,6 @@ impl Load {
             .unwrap();
     }
 
-    /// As [`Self::verify`], after an outage that writers must have noticed.
-    pub async fn finish(self, servers: &[Server]) {
-        let noticed = self.verify(servers).await;
-        assert!(noticed > 0, "the outage should have been noticed");
-    }
-
     /// Stops the writers, and compares the stored agents with the recorded outcomes, on every server. Returns the
     /// number of creations that were not acknowledged.
     pub async fn verify(mut self, servers: &[Server]) -> usize {

@@ -28,7 +28,7 @@ async fn a_database_crash_loses_no_acknowledged_change() {
     load.progress(100).await;
     let ready = servers[0].api("").get("/readyz").await;
     assert_eq!(ready.status, 200);
-    load.finish(&servers).await;
+    assert!(load.verify(&servers).await > 0, "the outage should have been noticed");
 }
 
 /// A database whose processes are stopped accepts connections and answers nothing.
@@ -149,7 +149,7 @@ async fn a_synchronous_standby_has_every_acknowledged_change_after_a_failover() 
     primary.crash();
     standby.sql("SELECT pg_promote()");
     load.progress(100).await;
-    load.finish(&servers).await;
+    assert!(load.verify(&servers).await > 0, "the outage should have been noticed");
 }
 
 /// A start without its database fails with the way out, unless it is told to wait.
