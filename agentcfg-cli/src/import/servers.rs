@@ -259,15 +259,9 @@ impl Translated<'_> {
         match entry.node.as_text() {
             Some(text) if variable(text) == Some(&*entry.key) => {
                 let name = Node::text(&*entry.key);
-                match self.members.iter_mut().find(|member| member.key == "env_vars") {
-                    Some(Entry {
-                        node:
-                            Node {
-                                value: Value::List(names),
-                                ..
-                            },
-                        ..
-                    }) => names.push(name),
+                let names = self.members.iter_mut().find(|member| member.key == "env_vars");
+                match names.map(|names| &mut names.node.value) {
+                    Some(Value::List(names)) => names.push(name),
                     _ => put(&mut self.members, "env_vars", Node::list(vec![name])),
                 }
             }

@@ -98,14 +98,15 @@ class Holder:
         """Replace the state, and tell the listeners if it differs."""
         with self._lock:
             before = self._snapshot
-            if before is None or before != snapshot:
+            is_other = before is None or before != snapshot
+            if is_other:
                 self._snapshot = snapshot
             self._source = source
             self._as_of = self._clock.now() if as_of is None else as_of
             if source == "server":
                 self._error = None
         change = Change(before if before is not None else Snapshot(self.label, {}), snapshot)
-        if before is None or change.added or change.removed or change.changed:
+        if is_other and (before is None or change.added or change.removed or change.changed):
             for listener in list(self._listeners):
                 if listener not in self._listeners:
                     continue  # another one has removed it
