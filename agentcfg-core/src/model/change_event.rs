@@ -6,8 +6,8 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 use super::{
-    Action, Actor, AgentId, AgentStatus, Changes, Cursor, CursorError, Label, LiveStatus, Message, Target, Timestamp,
-    change_path, event_family,
+    Action, Actor, AgentId, AgentStatus, Changes, Cursor, CursorError, Label, LiveStatus, Message, ReleasedAgent,
+    Target, Timestamp, change_path, event_family,
 };
 use crate::body::record;
 use crate::rules;
@@ -48,6 +48,10 @@ record! {
         version: nullable u64,
         /// The fields that changed, by name. Credentials are never among them.
         changes: required Changes,
+        /// In a stream that follows a label, where the event does nothing but move it: the versions that it points at from
+        /// then on, with their content. It is left out where it would be long, and where a version is no longer kept:
+        /// read what the label releases.
+        released: sparse Vec<ReleasedAgent>,
     }
     examples: [{
         "cursor": "k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c42",

@@ -3,6 +3,11 @@
 /// The families that callers with `agents:read` may know. Others need `audit_log:read`.
 pub(crate) const OF_AGENTS: [&str; 3] = ["agent", "agents", "label"];
 
+/// Whether an action moves a label, and does nothing else.
+pub(crate) fn moves_labels(action: &str) -> bool {
+    family_of(action) == "label"
+}
+
 /// The family of an action, or of a name for all of one; empty where there is none.
 fn family_of(action: &str) -> &str {
     action.split_once('.').map_or("", |(family, _)| family)

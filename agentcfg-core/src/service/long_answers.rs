@@ -1,18 +1,27 @@
 //! How many long answers are made at the same time.
 //!
 //! A list of the past or a page of changes is made whole, from pieces that are read one after the other. Unbounded,
-//! many requests at once would each hold a half-made answer. So where answers are counted, at most `MAX_CONCURRENT`
-//! long answers are built at once. Each first takes its share of the caller's budget; waiting requests hold nothing.
+//! many requests at once would each hold a half-made answer, and keep all processors from short requests. So where
+//! answers are counted, few long ones are made at once: at most `MAX_CONCURRENT`, and one less than there are processors.
+//! Each first takes its share of the caller's budget; waiting requests hold nothing.
 
 use std::fmt::Debug;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use super::fair_permits::{FairPermits, Permit};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
 
-/// How many long answers are made at once, half of them for one caller at most.
+/// The most long answers that are made at once, half of them for one caller.
 const MAX_CONCURRENT: usize = 3;
+
+/// How many long answers are made at once on this machine: one processor is left to short requests, where there are two.
+fn concurrent() -> usize {
+    let processors = available_parallelism().map_or(1, NonZero::get);
+    (processors - 1).clamp(1, MAX_CONCURRENT)
+}
 
 /// What counts the answers that are held for callers, such as those that clients have not read; see
 /// [`AgentCfg::with_answer_budget`].
@@ -86,7 +95,7 @@ impl AgentCfg {
     /// ```
     #[must_use]
     pub fn with_answer_budget(&self, budget: Arc<dyn AnswerBudget>) -> Self {
-        let places = FairPermits::of(MAX_CONCURRENT);
+        let places = FairPermits::of(concurrent());
         Self {
             answers: Some(Arc::new(LongAnswers { budget, places })),
             ..self.clone()

@@ -41,8 +41,8 @@ READERS = {
     frozenset({"array"}): "read_list",
     frozenset({"array", "object"}): "read_object_or_list",
 }
-# A parameter of streams.
-STREAM_PARAMETERS = {"status"}
+# Parameters of streams.
+STREAM_PARAMETERS = {"status", "label"}
 
 
 def main() -> None:

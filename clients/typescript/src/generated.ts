@@ -460,6 +460,12 @@ export interface ChangeEvent {
   version: number | null;
   /** The fields that changed, by name. Credentials are never among them. */
   changes: Record<string, Change>;
+  /**
+   * In a stream that follows a label, where the event does nothing but move it: the versions that it points at from then
+   * on, with their content. It is left out where it would be long, and where a version is no longer kept: read what the
+   * label releases.
+   */
+  released?: Array<ReleasedAgent> | undefined;
 }
 
 /** A comparison: of two versions of an agent, or of two labels of all agents. */
@@ -1958,6 +1964,8 @@ export interface Operations {
       wait?: number | undefined;
       /** Whether a stream also has events of live status. */
       status?: boolean | undefined;
+      /** The label whose releases a stream also has: an event that moves it has `released`. */
+      label?: string | undefined;
     };
     body: undefined;
     answer: Array<ChangeEvent>;

@@ -129,6 +129,7 @@ impl EventForm for ChangeEvent {
             message: logged.message,
             version: logged.version,
             changes,
+            released: None,
         })
     }
 }

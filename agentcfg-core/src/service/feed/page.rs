@@ -9,6 +9,7 @@ use super::super::access::Access;
 use super::super::blocking::LONG;
 use super::super::chunked_reads;
 use super::super::entry::{CallerKind, unauthorized};
+use super::super::key_limits::KeyLimits;
 use super::super::records::{self, Entries, StoredEntryHead};
 use super::super::{AgentCfg, Caller, groups};
 use super::event_form::{EventForm, Logged, logged};
@@ -57,6 +58,8 @@ pub(super) struct ReadEvents<E> {
     pub(super) permissions: PermissionSet,
     /// When the caller's credential ends, as its record says now.
     pub(super) expires_at: Option<Timestamp>,
+    /// What the caller's key is limited to.
+    pub(super) limits: KeyLimits,
 }
 
 /// How long a page may be.
@@ -314,6 +317,7 @@ impl AgentCfg {
                     has_more: is_full,
                     permissions: part.access.permissions(),
                     expires_at: part.access.key_expires_at().or_else(|| caller.valid_until()),
+                    limits: part.access.limits().clone(),
                 });
             }
         }

@@ -13,8 +13,9 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::event_form::{EventForm, Logged};
+use super::releasing::{MAX_RELEASED_BYTES, Releasing};
 use crate::error::Error;
-use crate::model::{Action, Actor, ChangeEvent, Cursor, Message, Target, Timestamp, WorkspaceId};
+use crate::model::{Action, Actor, ChangeEvent, Cursor, Label, Message, Target, Timestamp, WorkspaceId, event_family};
 use crate::service::AgentCfg;
 use crate::service::blocking::{LONG, blocking_if};
 use crate::service::key_limits::KeyLimits;
@@ -47,6 +48,8 @@ pub struct SerializedEvent {
     kind: Action,
     created_at: Timestamp,
     json: Arc<str>,
+    /// The same with what the moved label releases, which the readers that follow the label share.
+    releasing: Releasing,
 }
 
 impl SerializedEvent {
@@ -141,6 +144,16 @@ impl SerializedEvent {
             kind: text.kind,
             created_at: text.created_at,
             json: serde_json::to_string(&text).map_err(records::not_written)?.into(),
+            releasing: Releasing::default(),
+        })
+    }
+
+    /// The event as a reader that follows a label sees it.
+    pub(super) async fn following(self, service: &AgentCfg, label: &Label) -> Result<Self, Error> {
+        let json = self.releasing.text(service, (self.kind, &self.json), label).await?;
+        Ok(match json {
+            Some(json) => Self { json, ..self },
+            None => self,
         })
     }
 }
@@ -211,7 +224,11 @@ struct ByLength;
 
 impl Weighter<(WorkspaceId, u64), EventJson> for ByLength {
     fn weight(&self, _: &(WorkspaceId, u64), text: &EventJson) -> u64 {
-        (size_of::<EventJson>() + text.event.json.len()) as u64
+        let releasing = match event_family::moves_labels(text.event.kind.as_str()) {
+            true => MAX_RELEASED_BYTES,
+            false => 0,
+        };
+        (size_of::<EventJson>() + text.event.json.len() + releasing) as u64
     }
 }
 
@@ -265,6 +282,7 @@ impl EventForm for SerializedEvent {
             true => self,
             false => Self {
                 json: serde_json::to_string(&limited).map_err(records::not_written)?.into(),
+                releasing: Releasing::default(),
                 ..self
             },
         }))

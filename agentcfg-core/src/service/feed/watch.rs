@@ -10,10 +10,12 @@ use super::recent_events::SerializedEvent;
 use super::status::StatusReader;
 use super::wake_ups::EntryEnd;
 use crate::error::{Error, ErrorKind};
-use crate::model::{After, ChangeEvent, Cursor, PermissionSet, StatusEvent, Timestamp, WorkspaceId};
+use crate::model::{After, ChangeEvent, Cursor, Label, PermissionSet, StatusEvent, Timestamp, WorkspaceId};
+use crate::service::key_limits::KeyLimits;
 use crate::service::shutdown::End;
 use crate::service::{AgentCfg, Caller};
 use crate::store::{Kind, Watcher};
+use crate::validate::Invalid;
 
 /// The bounds of one read of a watch.
 const READ: PageLimits = PageLimits {
@@ -46,6 +48,10 @@ pub struct Watch {
     entry_end: EntryEnd,
     service_end: End,
     statuses: Option<StatusReader>,
+    /// What the caller's key is limited to.
+    limits: KeyLimits,
+    /// The label that is followed.
+    label: Option<Label>,
     /// Whether events were left after the last read.
     has_more: bool,
     /// Events that were read and not returned by [`Self::next`] yet.
@@ -125,6 +131,8 @@ impl AgentCfg {
             entry_end,
             service_end: self.inner.lifetime.end(),
             statuses: None,
+            limits: read.limits,
+            label: None,
             has_more: true,
             ready: VecDeque::new(),
         })
@@ -148,6 +156,32 @@ impl Watch {
     pub fn with_statuses(mut self) -> Self {
         self.statuses = Some(StatusReader::new(&self.service, self.workspace));
         self
+    }
+
+    /// Reads also what a label releases, in the events that move it; see [`ChangeEvent::released`].
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] for a text that is no label, [`ErrorKind::Forbidden`] when the key is pinned to another
+    /// one.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let watch = service.watch(&ada, studio, After::Now).await?;
+    /// let mut watch = watch.with_released("production")?;
+    /// service.set_label(&ada, Some(studio), "writer", "production", LabelTarget::new(1)).await?;
+    /// let released = watch.next().await?.released.unwrap_or_default();
+    /// assert_eq!(released[0].config.display_name, "Writer");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn with_released(self, label: impl TryInto<Label, Error = Invalid>) -> Result<Self, Error> {
+        let label = label.try_into()?;
+        self.limits.require_label(&label)?;
+        Ok(Self {
+            label: Some(label),
+            ..self
+        })
     }
 
     /// The position: that of the last event that was read.
@@ -272,7 +306,7 @@ impl Watch {
             None => Vec::new(),
         };
         let after = self.cursor.into();
-        let read = self
+        let read: ReadEvents<SerializedEvent> = self
             .service
             .read_changes(&self.caller, self.workspace, after, limits)
             .await?;
@@ -282,6 +316,12 @@ impl Watch {
                 format!("the caller has lost the permission {lost} since the stream began"),
             ));
         }
+        let mut changes = read.events;
+        if let Some(label) = &self.label {
+            for event in &mut changes {
+                *event = event.clone().following(&self.service, label).await?;
+            }
+        }
         if let Some(statuses) = &mut self.statuses {
             statuses.keep();
         }
@@ -290,7 +330,7 @@ impl Watch {
         self.cursor = read.cursor;
         self.has_more = read.has_more;
         Ok(Update {
-            changes: read.events,
+            changes,
             statuses,
             has_more: self.has_more,
         })

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::tags::CHANGES;
 use crate::api::answer::{Changes, Written};
 use crate::api::call::parameters::{
-    AcceptEvents, AfterPosition, ChangeLimit, ChangeWait, LastEventId, WithStatus, WorkspaceId,
+    AcceptEvents, AfterPosition, ChangeLimit, ChangeWait, FollowedLabel, LastEventId, WithStatus, WorkspaceId,
 };
 use crate::api::call::{Call, Parameter};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
@@ -38,7 +38,9 @@ impl Endpoint for Read {
          now. Without `audit_log:read` only the events of agents and their labels are shown.\n\n\
          With `Accept: text/event-stream` the same comes as server-sent events. `change` is one event, with its cursor as \
          `id`. `bookmark` has the position at the beginning and every 15 seconds. `status`, on request, is one entry of the \
-         live status with `reported_at`: all entries at first, then each that changed. `gone` is the last event when the \
+         live status with `reported_at`: all entries at first, then each that changed. With `label` an event that does nothing \
+         but move this label has `released`: the versions that it points at from then on, with their content, at most \
+         128 KiB of them. `gone` is the last event when the \
          list must be read again, `end` otherwise; both say why in `error`. A stream ends when its credential does, when the \
          role is lowered, at a shutdown of the server, and after 8 to 12 minutes.\n\n\
          410 means that the position is of another epoch of the store, or from the future: read the list again. 429 also \
@@ -63,6 +65,7 @@ impl Endpoint for Read {
         ChangeLimit,
         ChangeWait,
         WithStatus,
+        FollowedLabel,
         AcceptEvents,
     );
     type Body = ();
@@ -70,7 +73,7 @@ impl Endpoint for Read {
 
     async fn run(
         call: &Call<'_>,
-        (workspace, after, last_event, limit, wait, with_status, as_events): Values<'_, Self>,
+        (workspace, after, last_event, limit, wait, with_status, label, as_events): Values<'_, Self>,
         (): (),
     ) -> Result<Self::Answer, Failure> {
         let after = match (last_event, after) {
@@ -91,8 +94,14 @@ impl Endpoint for Read {
             return Err(Invalid::new(parameter.named(), "is a cursor of another workspace").into());
         }
         if as_events {
-            let watch = call.service.watch(call.caller, workspace, after).await?;
-            return stream(call, if with_status { watch.with_statuses() } else { watch });
+            let mut watch = call.service.watch(call.caller, workspace, after).await?;
+            if with_status {
+                watch = watch.with_statuses();
+            }
+            if let Some(label) = label {
+                watch = watch.with_released(label)?;
+            }
+            return stream(call, watch);
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let page = call

@@ -813,9 +813,11 @@ class SyncMethods:
 
         With `Accept: text/event-stream` the same comes as server-sent events. `change` is one event, with its cursor as
         `id`. `bookmark` has the position at the beginning and every 15 seconds. `status`, on request, is one entry of
-        the live status with `reported_at`: all entries at first, then each that changed. `gone` is the last event when
-        the list must be read again, `end` otherwise; both say why in `error`. A stream ends when its credential does,
-        when the role is lowered, at a shutdown of the server, and after 8 to 12 minutes.
+        the live status with `reported_at`: all entries at first, then each that changed. With `label` an event that
+        does nothing but move this label has `released`: the versions that it points at from then on, with their
+        content, at most 128 KiB of them. `gone` is the last event when the list must be read again, `end` otherwise;
+        both say why in `error`. A stream ends when its credential does, when the role is lowered, at a shutdown of the
+        server, and after 8 to 12 minutes.
 
         410 means that the position is of another epoch of the store, or from the future: read the list again. 429 also
         means that the caller has 10 streams, or the server as many as it may have.

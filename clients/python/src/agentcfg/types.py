@@ -488,8 +488,8 @@ Change = TypedDict("Change", {"from": "Any", "to": "Any"})
 """One field before and after. Either side may be any JSON value."""
 
 
-class ChangeEvent(TypedDict):
-    """One change in a workspace, as the change feed shows it."""
+class ChangeEventRequired(TypedDict):
+    """What `ChangeEvent` always has."""
 
     cursor: str
     """The position after this event. A reader that has handled the event goes on from here."""
@@ -511,6 +511,16 @@ class ChangeEvent(TypedDict):
     """The version of the agent's configuration that the change made."""
     changes: dict[str, Change]
     """The fields that changed, by name. Credentials are never among them."""
+
+
+class ChangeEvent(ChangeEventRequired, total=False):
+    """One change in a workspace, as the change feed shows it."""
+
+    released: list[ReleasedAgent]
+    """In a stream that follows a label, where the event does nothing but move it: the versions that it points at from
+    then on, with their content. It is left out where it would be long, and where a version is no longer kept: read
+    what the label releases.
+    """
 
 
 Comparison: TypeAlias = "AgentDiff | list[LabelDiff]"

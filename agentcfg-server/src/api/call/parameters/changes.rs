@@ -4,9 +4,9 @@ use agentcfg_core::model::{After, Cursor, CursorError};
 use agentcfg_core::validate::{DEFAULT_LIMIT, Faults};
 use hyper::header::HeaderValue;
 
-use super::flag;
 use super::pages::limit;
-use super::readers::{Flag, NumberOrDefault, parameters, refuse};
+use super::readers::{Flag, NumberOrDefault, Text, parameters, refuse};
+use super::{flag, text};
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
 use crate::http::request::asks_for_events;
@@ -31,6 +31,14 @@ parameters! {
 
     /// Whether a stream of changes also has live statuses.
     WithStatus: Flag = flag("WithStatus", "status", "Whether a stream also has events of live status.");
+
+    /// The label that a stream of changes follows.
+    FollowedLabel: Text = text(
+        "FollowedLabel",
+        "label",
+        "The label whose releases a stream also has: an event that moves it has `released`.",
+        "\"production\"",
+    );
 }
 
 /// The position in the change feed after which to read.
