@@ -1,9 +1,9 @@
-//! The change feed: pages, and a stream that reconnects by itself.
+//! The change feed as a stream that reconnects by itself.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use agentcfg_core::model::{After, ChangeEvent, Cursor, StatusEvent, WorkspaceId};
+use agentcfg_core::model::{After, ChangeEvent, Cursor, Label, StatusEvent, WorkspaceId};
 use backon::ExponentialBackoff;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -14,29 +14,11 @@ use crate::attempt_outcome::AttemptOutcome;
 use crate::polls::{self, Asked, CHANGES};
 use crate::reconnect::{MAX_DELAY, asked_pause, may_pass, pauses};
 use crate::request::Call;
-use crate::response::ApiResponse;
 use crate::sse::{Event, EventReader};
 use crate::{Client, Error};
 
 /// How long a stream may be silent before it counts as dead. A stream has a bookmark every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(45);
-
-/// Events of a workspace in the order of their revisions, and the position to read on from.
-///
-/// ```
-/// use agentcfg_client::ChangePage;
-/// fn last(page: &ChangePage) -> Option<u64> {
-///     page.events.last().map(|event| event.revision)
-/// }
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct ChangePage {
-    /// The events that the caller may see.
-    pub events: Vec<ChangeEvent>,
-    /// The position to read on from. It also moves over events that the caller may not see.
-    pub cursor: Cursor,
-}
 
 /// What a [`ChangeStream`] returns.
 ///
@@ -63,44 +45,6 @@ pub enum Followed {
 }
 
 impl Client {
-    /// Reads the changes of a workspace after a position, at most `limit` of them; without a limit, at most 100.
-    ///
-    /// An answer without events waits so long for one, up to 30 seconds. Give the client a longer [attempt
-    /// timeout](crate::Timeouts::attempt) than that.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::is_gone`] when the position is no longer one of the workspace: read the list again.
-    ///
-    /// ```no_run
-    /// # use agentcfg_client::model::{After, WorkspaceId};
-    /// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) -> Result<(), agentcfg_client::Error> {
-    /// let page = client.read_changes(workspace, After::Start, Some(50), std::time::Duration::ZERO).await?;
-    /// let next = client.read_changes(workspace, page.cursor, Some(50), std::time::Duration::from_secs(5)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn read_changes(
-        &self,
-        workspace: WorkspaceId,
-        after: impl Into<After>,
-        limit: Option<u32>,
-        wait: Duration,
-    ) -> Result<ChangePage, Error> {
-        let call = Call::get(CHANGES)
-            .query("workspace_id", workspace)
-            .query("after", after.into())
-            .query_if("limit", limit)
-            .query_if("wait", (!wait.is_zero()).then_some(wait.as_secs().max(1)));
-        self.send(call, |answer| {
-            Ok(ChangePage {
-                events: answer.json()?,
-                cursor: answer.cursor()?,
-            })
-        })
-        .await
-    }
-
     /// Follows the changes of a workspace from a position. Nothing is sent before the first [`ChangeStream::next`].
     ///
     /// ```no_run
@@ -119,6 +63,7 @@ impl Client {
             workspace,
             after: after.into(),
             with_status: false,
+            label: None,
             connection: None,
             has_connected: false,
             ready: VecDeque::new(),
@@ -157,6 +102,7 @@ pub struct ChangeStream {
     workspace: WorkspaceId,
     after: After,
     with_status: bool,
+    label: Option<Label>,
     connection: Option<Connection>,
     has_connected: bool,
     ready: VecDeque<Followed>,
@@ -205,6 +151,27 @@ impl ChangeStream {
     pub fn with_status(self) -> Self {
         Self {
             with_status: true,
+            ..self
+        }
+    }
+
+    /// Asks also for what a label releases: an event that moves it and does nothing else has
+    /// [`released`](ChangeEvent::released). Polls that replace the stream do not bring it.
+    ///
+    /// ```no_run
+    /// # use agentcfg_client::model::{After, WorkspaceId};
+    /// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut changes = client.changes(workspace, After::Now).with_released("production".parse()?);
+    /// for agent in changes.next_change().await?.released.into_iter().flatten() {
+    ///     println!("{} is at version {}", agent.agent_id, agent.version);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_released(self, label: Label) -> Self {
+        Self {
+            label: Some(label),
             ..self
         }
     }
@@ -349,7 +316,8 @@ impl ChangeStream {
                 .events()
                 .query("workspace_id", self.workspace)
                 .query("after", self.after)
-                .query_if("status", self.with_status.then_some("true"));
+                .query_if("status", self.with_status.then_some("true"))
+                .query_if("label", self.label.as_ref());
             let error = match self.client.open(call).await {
                 Ok((_, body)) => {
                     let reader = EventReader::new(self.client.max_response_bytes());
@@ -486,13 +454,5 @@ impl std::fmt::Debug for ChangeStream {
             .field("workspace", &self.workspace)
             .field("after", &self.after)
             .finish_non_exhaustive()
-    }
-}
-
-impl ApiResponse {
-    /// The position in the change feed.
-    pub(crate) fn cursor(&self) -> Result<Cursor, Error> {
-        let cursor = self.header("change-cursor").and_then(|text| text.parse().ok());
-        cursor.ok_or_else(|| self.unreadable("the answer has no Change-Cursor"))
     }
 }

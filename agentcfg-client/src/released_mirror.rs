@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use agentcfg_core::model::{ChangeEvent, Cursor, Label, ReleasedAgent, Tag, WorkspaceId};
+use agentcfg_core::model::{Cursor, Label, ReleasedAgent, Tag, WorkspaceId};
 use backon::ExponentialBackoff;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
@@ -89,7 +89,7 @@ impl ReleasedMirrorBuilder {
             },
         };
         let mut mirror = ReleasedMirror {
-            changes: client.changes(workspace, released.cursor).of_known_server(),
+            changes: changes(&client, workspace, released.cursor, &label),
             client,
             workspace,
             label,
@@ -109,6 +109,12 @@ impl ReleasedMirrorBuilder {
         }
         Ok(mirror)
     }
+}
+
+/// The events after a position, with what the label releases.
+fn changes(client: &Client, workspace: WorkspaceId, after: Cursor, label: &Label) -> ChangeStream {
+    let changes = client.changes(workspace, after).of_known_server();
+    changes.with_released(label.clone())
 }
 
 /// What the file has, unless the service itself refuses the credential or the request. A proxy may answer in its place.
@@ -155,41 +161,14 @@ pub struct ReleasedMirror {
 }
 
 /// What a mirror does next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// Wait for a change.
     Follow,
-    /// Read one agent, of which alone an event moved the label.
-    ReadAgent(AgentMove),
     /// Read the state again, because a change may have moved the label.
     Read,
     /// Read the state again and follow the feed from there, because the feed no longer leads on from this state.
     Restart,
-}
-
-/// The move of a label of one agent to another version.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct AgentMove {
-    agent_id: String,
-    version: u64,
-    /// The position of the event.
-    cursor: Cursor,
-}
-
-impl AgentMove {
-    /// What an event does to this label, if it moves that of one agent and does nothing else.
-    fn of(event: &ChangeEvent, label: &Label) -> Option<Self> {
-        let mut changes = event.changes.iter();
-        let ((path, change), None) = (changes.next()?, changes.next()) else {
-            return None;
-        };
-        let (agent_id, name) = path.strip_prefix("agents/")?.split_once('/')?;
-        (name.strip_prefix("labels/")? == &**label).then_some(Self {
-            agent_id: agent_id.to_owned(),
-            version: change.to.as_u64()?,
-            cursor: event.cursor,
-        })
-    }
 }
 
 impl ReleasedMirror {
@@ -305,9 +284,16 @@ impl ReleasedMirror {
                 let own = self.released.cursor;
                 let is_known = event.cursor.epoch() == own.epoch() && event.revision <= own.revision();
                 if !is_known && event.may_release(&self.label) {
-                    let moved = AgentMove::of(&event, &self.label).filter(|moved| self.get(&moved.agent_id).is_some());
-                    self.next = moved.map_or(Next::Read, Next::ReadAgent);
-                    return Ok(());
+                    // The place of an agent that is new in the list is not known.
+                    let rows = event.released;
+                    let rows = rows.filter(|rows| rows.iter().all(|row| self.get(&row.agent_id).is_some()));
+                    let Some(rows) = rows else {
+                        self.next = Next::Read;
+                        return Ok(());
+                    };
+                    // Only a snapshot that is still held is copied.
+                    Arc::make_mut(&mut self.released).replace(rows, event.cursor);
+                    self.is_changed = true;
                 }
             }
             Ok(Followed::Bookmark(_) | Followed::Status(_)) => {}
@@ -329,16 +315,10 @@ impl ReleasedMirror {
         }
         let (workspace, label) = (self.workspace, &self.label);
         let known = self.released.agents.tag;
-        let found = match &self.next {
-            Next::ReadAgent(moved) => {
-                let read = self.client.released_agent(workspace, label, &moved.agent_id);
-                read.await.map(Some)
-            }
-            // The answer tells from where the feed leads on, so it is needed even if it is the same.
-            next if *next == Next::Restart || known == Tag::UNKNOWN => {
-                self.client.released(workspace, label).await.map(Some)
-            }
-            _ => self.client.released_if_changed(workspace, label, known).await,
+        // The answer tells from where the feed leads on, so it is needed even if it is the same.
+        let found = match self.next == Next::Restart || known == Tag::UNKNOWN {
+            true => self.client.released(workspace, label).await.map(Some),
+            false => self.client.released_if_changed(workspace, label, known).await,
         };
         let found = match found {
             Ok(found) => found,
@@ -350,26 +330,8 @@ impl ReleasedMirror {
             Err(error) => return Err(error),
         };
         self.pauses = pauses();
-        match (mem::replace(&mut self.next, Next::Follow), &found) {
-            (Next::Restart, Some(released)) => {
-                self.changes = self.client.changes(workspace, released.cursor).of_known_server();
-            }
-            (Next::ReadAgent(moved), Some(one)) => {
-                // A store that was restored gives numbers of versions again.
-                let is_of_event = one.cursor.epoch() == moved.cursor.epoch();
-                let fresh = one.agents.value.first();
-                let fresh = fresh.filter(|fresh| is_of_event && fresh.version == moved.version);
-                let Some(fresh) = fresh else {
-                    // The label has moved again, or the agent is gone.
-                    self.next = Next::Read;
-                    return Ok(false);
-                };
-                self.confirm();
-                // The content of a version never changes, so that this is the state at the event, whatever has changed
-                // since. Only a snapshot that is still held is copied.
-                return Ok(Arc::make_mut(&mut self.released).replace(fresh, moved.cursor));
-            }
-            _ => {}
+        if let (Next::Restart, Some(released)) = (mem::replace(&mut self.next, Next::Follow), &found) {
+            self.changes = changes(&self.client, workspace, released.cursor, label);
         }
         self.confirm();
         let Some(released) = found else { return Ok(false) };

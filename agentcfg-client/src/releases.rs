@@ -62,18 +62,15 @@ impl Released {
         found.ok().map(|index| self.by_id[index])
     }
 
-    /// Takes over an agent, of which an earlier version is here, at a later position. Returns whether it is another one.
-    /// The tag of the list is then unknown.
-    pub(crate) fn replace(&mut self, fresh: &ReleasedAgent, cursor: Cursor) -> bool {
-        self.cursor = cursor;
+    /// Takes over other versions of agents that are here, at a later position. The tag of the list is then unknown.
+    pub(crate) fn replace(&mut self, rows: Vec<ReleasedAgent>, cursor: Cursor) {
+        for row in rows {
+            if let Some(place) = self.place(&row.agent_id) {
+                self.agents.value[place] = row;
+            }
+        }
         self.agents.tag = Tag::UNKNOWN;
-        let Some(place) = self.place(&fresh.agent_id) else {
-            return false;
-        };
-        let agent = &mut self.agents.value[place];
-        let is_other = agent != fresh;
-        agent.clone_from(fresh);
-        is_other
+        self.cursor = cursor;
     }
 }
 
@@ -98,17 +95,6 @@ impl Client {
     /// ```
     pub async fn released(&self, workspace: WorkspaceId, label: &Label) -> Result<Released, Error> {
         self.send(released(workspace, label), read).await
-    }
-
-    /// Reads as [`Self::released`], of one agent.
-    pub(crate) async fn released_agent(
-        &self,
-        workspace: WorkspaceId,
-        label: &Label,
-        agent_id: &str,
-    ) -> Result<Released, Error> {
-        self.send(released(workspace, label).query("agent_id", agent_id), read)
-            .await
     }
 
     /// Reads as [`Self::released`], or returns `None` when the list still has this tag.

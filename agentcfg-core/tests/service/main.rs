@@ -31,6 +31,7 @@ mod past_model;
 mod races;
 mod random_numbers;
 mod rate_windows;
+mod released_events;
 mod releases;
 mod removal;
 mod retention;

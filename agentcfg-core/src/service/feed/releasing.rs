@@ -11,7 +11,7 @@ use crate::model::{
 use crate::service::AgentCfg;
 use crate::service::records::{self, Encoded, StoredVersion};
 
-/// The most bytes of released versions that an event has. A reader of a longer release reads what the label releases.
+/// The longest text of an event that has what is released, in bytes. A reader of a longer release reads what the label releases.
 pub(super) const MAX_RELEASED_BYTES: usize = 128 << 10;
 
 /// The most versions of one event.
@@ -62,7 +62,7 @@ async fn make(service: &AgentCfg, json: &str) -> Result<Option<Moved>, Error> {
     });
     event.released = Some(released.collect());
     let text = serde_json::to_string(&event).map_err(records::not_written)?;
-    Ok(Some((label, text.into())))
+    Ok((text.len() <= MAX_RELEASED_BYTES).then(|| (label, text.into())))
 }
 
 /// The versions that an event moves a label to, if it does nothing else and they are few.
@@ -80,7 +80,7 @@ fn moves(event: &ChangeEvent) -> Option<(Label, Vec<(AgentId, u64)>)> {
     Some((moved?, versions))
 }
 
-/// The content of some versions, if all are kept and they are not long.
+/// The content of some versions, if all are kept.
 async fn read(
     service: &AgentCfg,
     workspace: WorkspaceId,
@@ -92,9 +92,6 @@ async fn read(
     let Some(found) = found.into_iter().collect::<Option<Vec<_>>>() else {
         return Ok(None);
     };
-    if found.iter().map(Encoded::bytes).sum::<usize>() > MAX_RELEASED_BYTES {
-        return Ok(None);
-    }
     let agents = versions.into_iter().map(|(agent_id, _)| agent_id);
     let versions = agents
         .zip(&found)
