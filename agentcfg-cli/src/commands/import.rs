@@ -11,7 +11,7 @@ use super::import_apply;
 use super::import_files;
 use super::import_report::{Report, Row, Target, TooLong};
 use super::importer::Ready;
-use crate::agent_file::Fields;
+use crate::agent_file::{Fields, Problem};
 use crate::args::Import;
 use crate::failure::{Code, CommandFailure, Result};
 use crate::import::{self, Imported, Node, Went, formats};
@@ -140,7 +140,8 @@ fn ready(
                     false => format!("set max_persona_prompt to at least {characters}"),
                 };
                 let message = format!("the prompt has {characters} characters, and this server takes {limit}: {way}");
-                let problem = crate::agent_file::Problem::new(&imported.file, imported.place, message);
+                let place = imported.field(Fields::BODY).map_or(imported.place, |node| node.place);
+                let problem = Problem::new(&imported.file, place.max(imported.place), message);
                 report.problems.push(Row::from(&problem));
                 refused.insert(imported.agent_id.clone());
                 continue;
@@ -183,5 +184,40 @@ mod tests {
         assert_eq!(read(&[("a", "You sort.")]), (1, 0, 0));
         assert_eq!(read(&[("a", "You sort mail."), ("b", "You sort.")]), (0, 1, 1));
         assert_eq!(read(&[]), (0, 1, 1));
+    }
+
+    #[test]
+    fn a_prompt_that_is_too_long_is_named_at_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        for (word, name, text, place) in [
+            (
+                "claude-code",
+                "a.md",
+                "---\nname: a\ndescription: d\n---\n\nYou sort.\n",
+                (5, 1),
+            ),
+            (
+                "codex",
+                "a.toml",
+                "name = \"a\"\ndeveloper_instructions = \"You sort.\"\n",
+                (2, 26),
+            ),
+            (
+                "openai",
+                "a.json",
+                "{\n  \"model\": \"m\",\n  \"instructions\": \"You sort.\"\n}\n",
+                (3, 19),
+            ),
+        ] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            let format = formats::format(word).unwrap();
+            let mut reading = import::read(format, &[path], Markers::Refuse).unwrap();
+            let agents = import::agents(format, &mut reading, &mut Went::new());
+            let mut report = Report::default();
+            ready(agents, 5, true, &BTreeMap::new(), &mut report);
+            let problems: Vec<_> = report.problems.iter().map(|row| (row.line, row.column)).collect();
+            assert_eq!(problems, [place], "{word}");
+        }
     }
 }
