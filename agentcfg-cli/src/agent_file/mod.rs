@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 pub use conflicts::{Markers, UNRESOLVED, conflicts_of_body};
 pub use fields::Fields;
 pub(crate) use read::{FrontMatter, utf8};
-pub use read::{is_agent_file, looks_like_agent_file, read};
+pub use read::{is_agent_file, looks_like_agent_file, place_of_fault, read};
 pub use write::{compose, field, write};
 
 /// The extension of agent files.

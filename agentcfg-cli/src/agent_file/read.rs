@@ -149,6 +149,19 @@ fn is_fence(line: &str) -> bool {
     line.trim_end_matches(['\n', '\r', ' ', '\t']) == FENCE
 }
 
+/// The place in a file of what a fault names that the server has found; the start where the file has no such field, or
+/// cannot be read any more.
+pub fn place_of_fault(path: &Path, bytes: &[u8], fault: &str) -> Place {
+    let field = fault.split(" must ").next().unwrap_or_default();
+    front_matter(path, bytes).map_or(Place::START, |parts| place_in(field, &parts.entries, parts.body))
+}
+
+/// The place of a field in a file whose body begins at this place.
+fn place_in(field: &str, entries: &[Entry], body: Place) -> Place {
+    let absent = if field == Fields::BODY { body } else { Place::START };
+    place_of(field, entries).unwrap_or(absent)
+}
+
 /// Refuses a text with conflict markers, which begins at this line of the file, with a message that says so.
 fn refuse_conflicts(path: &Path, text: &str, first_line: usize) -> Result<(), Problem> {
     match first_marker(text) {
@@ -232,16 +245,10 @@ fn content(
                 if commented.iter().any(|(name, _)| name == fault.field()) {
                     continue;
                 }
-                let missing = if fault.field() == Fields::BODY {
-                    body
-                } else {
-                    Place::START
+                let place = match is_unknown(fault) {
+                    true => place_of_unknown(fault.field(), &entries).unwrap_or(Place::START),
+                    false => place_in(fault.field(), &entries, body),
                 };
-                let found = match is_unknown(fault) {
-                    true => place_of_unknown(fault.field(), &entries),
-                    false => place_of(fault.field(), &entries),
-                };
-                let place = found.unwrap_or(missing);
                 match is_unknown(fault) && fault.field() == "name" {
                     true => problems.push(Problem::new(path, place, NAME)),
                     false => problems.push(Problem::new(path, place, fault)),

@@ -7,10 +7,10 @@ use agentcfg_client::{AgentFilter, Client};
 
 use super::context::Context;
 use super::{plan, prune};
-use crate::agent_file::{EXTENSION, Problem};
+use crate::agent_file::{EXTENSION, Place, Problem, place_of_fault};
 use crate::args::{self, Apply};
 use crate::failure::{Code, CommandFailure, Result, count};
-use crate::file::Directory;
+use crate::file::{self, Directory};
 use crate::session::parse;
 use crate::terminal::{self, Progress};
 
@@ -191,17 +191,21 @@ pub async fn dry_run(context: &mut Context, arguments: &Apply) -> Result<Code> {
 /// The problems of the files where the server refuses agents of them by a rule that only it knows, such as a limit of
 /// its settings; else the failure of the call.
 fn in_files(error: agentcfg_client::Error, body: &ApplyAgents, arguments: &args::Directory) -> CommandFailure {
-    let file_of = |fault: &str| {
-        let (index, rule) = fault.strip_prefix("agents[")?.split_once("].")?;
-        let agent = body.agents.get(index.parse::<usize>().ok()?)?;
-        let file = arguments.dir.join(format!("{}.{EXTENSION}", agent.agent_id));
-        Some(Problem::of(&file, rule))
-    };
+    let problem = |fault| problem_in(&arguments.dir, body, fault);
     let problems: Option<Vec<_>> = match error.is_invalid() {
-        true => error.message().split("; ").map(file_of).collect(),
+        true => error.message().split("; ").map(problem).collect(),
         false => None,
     };
     problems.map_or_else(|| error.into(), CommandFailure::Files)
+}
+
+/// A fault of an agent of the body, at its place in the agent's file.
+fn problem_in(dir: &Path, body: &ApplyAgents, fault: &str) -> Option<Problem> {
+    let (index, rule) = fault.strip_prefix("agents[")?.split_once("].")?;
+    let agent = body.agents.get(index.parse::<usize>().ok()?)?;
+    let file = dir.join(format!("{}.{EXTENSION}", agent.agent_id));
+    let place = file::content(&file).map_or(Place::START, |bytes| place_of_fault(&file, &bytes, rule));
+    Some(Problem::new(&file, place, rule))
 }
 
 pub async fn apply(context: &mut Context, arguments: &Apply) -> Result<Code> {
@@ -273,6 +277,36 @@ fn if_changed(failure: CommandFailure) -> CommandFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_file::Markers;
+
+    #[test]
+    fn a_fault_that_the_server_found_is_at_its_place_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let front = "---\nagent_id: writer\ndisplay_name: W\nparameters:\n  tone: 7\n---\n";
+        std::fs::write(dir.path().join("other.md"), "---\ndisplay_name: O\n---\n").unwrap();
+        std::fs::write(dir.path().join("writer.md"), format!("{front}You write.\n")).unwrap();
+        let body = ApplyAgents::of(Directory::open(dir.path()).unwrap().read(Markers::Refuse).unwrap());
+        let place = |fault: &str| {
+            let problem = problem_in(dir.path(), &body, fault)?;
+            assert!(fault.ends_with(&problem.message), "{}", problem.message);
+            assert!(problem.file.ends_with("writer.md"), "{}", problem.file.display());
+            Some((problem.place.line, problem.place.column))
+        };
+        let long = "must be at most 5 characters, got 10 (the setting max_persona_prompt is the limit)";
+        for (field, at) in [
+            ("persona_prompt", (7, 1)),
+            ("display_name", (3, 15)),
+            ("parameters.tone", (5, 9)),
+            // The file does not have it.
+            ("role", (1, 1)),
+        ] {
+            assert_eq!(place(&format!("agents[1].{field} {long}")), Some(at), "{field}");
+        }
+        assert_eq!(place(&format!("agents[9].persona_prompt {long}")), None);
+        assert_eq!(place("base must be a cursor"), None);
+        std::fs::remove_file(dir.path().join("writer.md")).unwrap();
+        assert_eq!(place(&format!("agents[1].persona_prompt {long}")), Some((1, 1)));
+    }
 
     #[test]
     fn the_pattern_for_git_names_the_directory_where_it_is_known() {

@@ -14,7 +14,7 @@ use crate::file::{self, Directory};
 use crate::import::existing::{Outcome, outcome};
 use crate::import::output_file::File;
 use crate::import::places::{leads_out, place_files};
-use crate::import::{self, Entry, Format, formats};
+use crate::import::{self, Entry, Format, UNNAMED, formats};
 use crate::output::printable;
 
 /// What an export did, by the paths of files.
@@ -37,25 +37,42 @@ struct Lost {
 impl Exported {
     /// Notes what the format cannot hold of an agent, in any of its versions.
     fn lose(&mut self, agent_id: &str, paths: Vec<String>) {
-        if paths.is_empty() {
-            return;
+        add(&mut self.lost, agent_id, paths);
+    }
+
+    /// Takes back what agents of plugins need not have: Claude Code loads them under the names of their files.
+    fn forgive_plugins(&mut self, format: &Format, dir: &Path, files: &[File]) {
+        let is_of_plugin = |file: &&File| formats::is_of_plugin(&dir.join(&file.path));
+        let of_plugins = files
+            .iter()
+            .filter(|_| format.word == "claude-code")
+            .filter(is_of_plugin);
+        for agent_id in of_plugins.filter_map(|file| file.agent_id.as_ref()) {
+            for row in self.missing.iter_mut().filter(|row| row.agent_id == *agent_id) {
+                row.paths.retain(|path| !format.requires.contains(&path.as_str()));
+            }
         }
-        let at = match self.lost.iter().position(|lost| lost.agent_id == agent_id) {
-            Some(at) => at,
-            None => {
-                let agent_id = agent_id.to_owned();
-                self.lost.push(Lost {
-                    agent_id,
-                    paths: Vec::new(),
-                });
-                self.lost.len() - 1
-            }
-        };
-        let known = &mut self.lost[at].paths;
-        for path in paths {
-            if !known.contains(&path) {
-                known.push(path);
-            }
+        self.missing.retain(|row| !row.paths.is_empty());
+    }
+}
+
+/// Adds paths of an agent that its row does not have.
+fn add(rows: &mut Vec<Lost>, agent_id: &str, paths: Vec<String>) {
+    if paths.is_empty() {
+        return;
+    }
+    let at = match rows.iter().position(|row| row.agent_id == agent_id) {
+        Some(at) => at,
+        None => {
+            let (agent_id, paths) = (agent_id.to_owned(), Vec::new());
+            rows.push(Lost { agent_id, paths });
+            rows.len() - 1
+        }
+    };
+    let known = &mut rows[at].paths;
+    for path in paths {
+        if !known.contains(&path) {
+            known.push(path);
         }
     }
 }
@@ -79,7 +96,7 @@ pub async fn run(context: &mut Context, arguments: Arguments<'_>) -> Result<Code
         overwrite,
     } = arguments;
     let format = formats::format(word).ok_or_else(|| CommandFailure::with_code(Code::Usage, "unknown format"))?;
-    let (mut exported, mut written) = (Exported::default(), Vec::new());
+    let mut exported = Exported::default();
     let agents = match from {
         Some((from, markers)) => of_files(from, markers)?,
         None => {
@@ -90,37 +107,15 @@ pub async fn run(context: &mut Context, arguments: Arguments<'_>) -> Result<Code
             found.agents
         }
     };
-    for (agent_id, fields) in agents {
-        let mut paths = Vec::new();
-        let one = import::export(format, &agent_id, fields, &mut paths);
-        let missing = import::missing(format, &one);
-        let is_new = |rows: &[Lost]| rows.last().is_none_or(|row| row.agent_id != agent_id);
-        if !missing.is_empty() && is_new(&exported.missing) {
-            exported.missing.push(Lost {
-                agent_id: agent_id.clone(),
-                paths: missing,
-            });
-        }
-        written.push(one);
-        exported.lose(&agent_id, paths);
-    }
-    for (agent_id, name) in import::make_unique(format, &mut written) {
-        exported.lose(&agent_id, vec![name]);
-    }
-    let mut not_held = Vec::new();
-    let mut files = (format.write)(written, &mut not_held);
-    place_files(format, dir, &mut files)?;
-    for (agent_id, path) in not_held {
-        exported.lose(&agent_id, vec![path]);
-    }
+    let files = files(format, dir, agents, &mut exported)?;
     if strict && exported.lost.is_empty() && !exported.missing.is_empty() {
-        report(context, &exported)?;
+        report(context, format, &exported)?;
         let agents = count(exported.missing.len(), "agent");
         let message = format!("{agents} without what {word} requires; nothing was written");
         return Err(CommandFailure::error(message).hint("Set these fields, or leave out --strict."));
     }
     if strict && !exported.lost.is_empty() {
-        report(context, &exported)?;
+        report(context, format, &exported)?;
         let agents = count(exported.lost.len(), "agent");
         let message = format!("{word} cannot hold all of {agents}; nothing was written");
         return Err(CommandFailure::error(message).hint("Leave out --strict to write what it can hold."));
@@ -137,8 +132,31 @@ pub async fn run(context: &mut Context, arguments: Arguments<'_>) -> Result<Code
         file::write_file(&path, text.as_bytes())?;
         exported.written.push(path);
     }
-    report(context, &exported)?;
+    report(context, format, &exported)?;
     Ok(Code::Done)
+}
+
+/// The files of agents in their places. What they cannot hold, and what they lack, is noted.
+fn files(format: &Format, dir: &Path, agents: Vec<(String, Vec<Entry>)>, exported: &mut Exported) -> Result<Vec<File>> {
+    let mut written = Vec::new();
+    for (agent_id, fields) in agents {
+        let mut paths = Vec::new();
+        let one = import::export(format, &agent_id, fields, &mut paths);
+        add(&mut exported.missing, &agent_id, import::missing(format, &one));
+        written.push(one);
+        exported.lose(&agent_id, paths);
+    }
+    for (agent_id, name) in import::make_unique(format, &mut written) {
+        exported.lose(&agent_id, vec![name]);
+    }
+    let mut not_held = Vec::new();
+    let mut files = (format.write)(written, &mut not_held);
+    place_files(format, dir, &mut files)?;
+    for (agent_id, path) in not_held {
+        exported.lose(&agent_id, vec![path]);
+    }
+    exported.forgive_plugins(format, dir, &files);
+    Ok(files)
 }
 
 /// The files that differ from those that are there. All are compared before the first is written.
@@ -201,7 +219,7 @@ fn of_files(dir: &Path, markers: Markers) -> Result<Vec<(String, Vec<Entry>)>> {
     agents.collect()
 }
 
-fn report(context: &mut Context, exported: &Exported) -> Result<()> {
+fn report(context: &mut Context, format: &Format, exported: &Exported) -> Result<()> {
     context.output.show(exported, |output| {
         for path in &exported.written {
             output.line(format_args!("written   {}", path.display()))?;
@@ -223,6 +241,85 @@ fn report(context: &mut Context, exported: &Exported) -> Result<()> {
         context
             .output
             .note(format_args!("{written} written, {unchanged} unchanged."));
+        // Each agent has a display_name, but one that is the name of its file is not written back.
+        if exported
+            .missing
+            .iter()
+            .any(|row| row.paths.iter().any(|path| path == "name"))
+        {
+            context.output.note(format_args!(
+                "A file that had no name gets none back. To write the display_name, remove {UNNAMED} from \
+                 definition.{}.",
+                format.word
+            ));
+        }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::Went;
+
+    /// Imports the agents of a directory and exports them to another. Returns the files, and what each agent lacks.
+    fn through(word: &str, from: &Path, to: &Path) -> (Vec<File>, Vec<Lost>) {
+        let format = formats::format(word).unwrap();
+        let mut reading = import::read(format, &[from.to_owned()], Markers::Refuse).unwrap();
+        let agents = import::agents(format, &mut reading, &mut Went::new()).into_iter();
+        let agents = agents.map(|agent| (agent.agent_id, agent.fields)).collect();
+        let mut exported = Exported::default();
+        let files = files(format, to, agents, &mut exported).unwrap();
+        (files, exported.missing)
+    }
+
+    #[test]
+    fn an_agent_of_a_plugin_lacks_a_name_wherever_there_is_no_plugin() {
+        let dir = tempfile::tempdir().unwrap();
+        let [plugin, other, unrelated] = ["desk", "other", "unrelated"].map(|name| dir.path().join(name));
+        for plugin in [&plugin, &other] {
+            fs::create_dir_all(plugin.join(".claude-plugin")).unwrap();
+        }
+        fs::create_dir_all(plugin.join("agents")).unwrap();
+        let texts = [
+            ("described", "---\ndescription: d\n---\n\nYou sort.\n"),
+            ("plain", "You sort.\n"),
+            ("whole", "---\nname: whole\ndescription: d\n---\n\nYou sort.\n"),
+        ];
+        for (name, text) in texts {
+            fs::write(plugin.join(format!("agents/{name}.md")), text).unwrap();
+        }
+        let expected = texts.map(|(name, text)| (format!("agents/{name}.md"), text.to_owned()));
+        let lacks = |agent_id: &str, keys: &[&str]| {
+            let keys = keys.iter().map(|key| (*key).to_owned());
+            (agent_id.to_owned(), keys.collect::<Vec<_>>())
+        };
+        for (to, missing) in [
+            (&plugin, Vec::new()),
+            (&other, Vec::new()),
+            (
+                &unrelated,
+                vec![lacks("described", &["name"]), lacks("plain", &["name", "description"])],
+            ),
+        ] {
+            let (files, found) = through("claude-code", &plugin, to);
+            // The files are the same in each place.
+            let files = files
+                .into_iter()
+                .map(|file| (file.path.display().to_string(), file.text));
+            assert_eq!(files.collect::<Vec<_>>(), expected, "{}", to.display());
+            let found = found.into_iter().map(|row| (row.agent_id, row.paths));
+            assert_eq!(found.collect::<Vec<_>>(), missing, "{}", to.display());
+        }
+    }
+
+    #[test]
+    fn what_any_version_of_an_agent_lacks_is_named_once() {
+        let mut rows = Vec::new();
+        for paths in [&["model"][..], &[], &["name", "model"]] {
+            add(&mut rows, "a", paths.iter().map(|path| (*path).to_owned()).collect());
+        }
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].paths, ["model", "name"]);
+    }
 }

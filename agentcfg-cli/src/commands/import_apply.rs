@@ -7,7 +7,7 @@ use agentcfg_core::validate::MAX_MESSAGE;
 
 use super::import_plan::Plan;
 use super::import_report::{Report, Row};
-use super::importer::{Importer, MAX_AGENTS, Ready, batches, mark};
+use super::importer::{Importer, Known, MAX_AGENTS, Ready, batches, mark};
 use crate::agent_file::Problem;
 use crate::args::{Import, Reason};
 use crate::failure::{CommandFailure, Result};
@@ -19,7 +19,7 @@ pub async fn run(
     session: &Session,
     format: &'static Format,
     arguments: &Import,
-    ready: &[Ready],
+    (known, ready): (&Known, &[Ready]),
     report: &mut Report,
 ) -> Result<()> {
     // The message of a version tells it from one that was made by other means.
@@ -49,7 +49,7 @@ pub async fn run(
         overwrite: arguments.overwrite,
     };
     let progress = Progress::spinner("Comparing with the server");
-    let plan = importer.plan(ready, label.as_ref(), report).await?;
+    let plan = importer.plan((known, ready), label.as_ref(), report).await?;
     drop(progress);
     let ids: Vec<&str> = plan.pending.keys().copied().collect();
     if report.dry_run {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use agentcfg_client::Client;
 use agentcfg_client::model::{Agent, AgentConfig, AgentVersion, VersionPage, VersionSelector, WorkspaceId};
 
-use super::importer::{Importer, Ready, source_version};
+use super::importer::{Importer, Known, Ready, source_version};
 use crate::failure::Result;
 use crate::import::{Format, differing_fields};
 
@@ -77,7 +77,7 @@ impl Search<'_> {
 
 impl Importer<'_> {
     /// Those of the wanted versions that the workspace does not have with the same content.
-    pub async fn absent(&self, known: &BTreeMap<String, Agent>, wanted: Versions<'_>) -> Result<Absent> {
+    pub async fn absent(&self, known: &Known, wanted: Versions<'_>) -> Result<Absent> {
         let mut search = Search {
             format: self.format,
             wanted,
@@ -104,7 +104,7 @@ impl Importer<'_> {
 
     /// Searches what agents were at earlier moments. An import changes many agents in one commit, so that few
     /// lists of the past have the versions of all of them. Returns the agents whose past was read to its beginning.
-    async fn search_past(&self, known: &BTreeMap<String, Agent>, search: &mut Search<'_>) -> Result<BTreeSet<String>> {
+    async fn search_past(&self, known: &Known, search: &mut Search<'_>) -> Result<BTreeSet<String>> {
         let mut read = BTreeSet::new();
         // When the earliest known version of each agent was made.
         let mut since: BTreeMap<String, _> = BTreeMap::new();

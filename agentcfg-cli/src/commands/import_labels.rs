@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agentcfg_client::model::{Agent, Label, LabelFilter};
+use agentcfg_client::model::{Label, LabelFilter};
 
 use super::import_history::Absent;
 use super::import_plan::Plan;
 use super::import_report::{Report, Row};
-use super::importer::{Importer, Ready};
+use super::importer::{Importer, Known, Ready};
 use crate::agent_file::Problem;
 use crate::failure::Result;
 
@@ -16,7 +16,7 @@ impl Importer<'_> {
     /// Finds the labels that would move from a version that no import made.
     pub async fn labels_to_keep(
         &self,
-        known: &BTreeMap<String, Agent>,
+        known: &Known,
         label: Option<&Label>,
         plan: &mut Plan<'_>,
         report: &mut Report,
@@ -66,7 +66,7 @@ impl Importer<'_> {
     /// interrupted run, or was moved at the source since. One at a version that no import made stays there.
     pub async fn labels_to_set<'a>(
         &self,
-        known: &BTreeMap<String, Agent>,
+        known: &Known,
         ready: &'a [Ready],
         absent: &Absent,
         plan: &mut Plan<'a>,

@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agentcfg_client::AgentFilter;
 use agentcfg_client::model::{
-    Agent, AgentId, AgentState, AgentVersion, AppliedAgent, ApplyAction, ApplyAgents, Cursor, Label, VersionPage,
+    Agent, AgentId, AgentVersion, AppliedAgent, ApplyAction, ApplyAgents, Cursor, Label, VersionPage,
 };
 
 use super::import_history::{Absent, Versions};
 use super::import_report::{Report, Row};
-use super::importer::{Importer, Ready, batches, is_made_by};
+use super::importer::{Importer, Known, Ready, batches, is_made_by};
 use crate::agent_file::Problem;
 use crate::failure::Result;
 use crate::import::{Identity, other_source};
@@ -42,13 +41,17 @@ impl Plan<'_> {
 
 impl Importer<'_> {
     /// Compares the agents with those of the workspace, and notes in the report what becomes of each.
-    pub async fn plan<'a>(&self, ready: &'a [Ready], label: Option<&Label>, report: &mut Report) -> Result<Plan<'a>> {
-        let known = self.known().await?;
+    pub async fn plan<'a>(
+        &self,
+        (known, ready): (&Known, &'a [Ready]),
+        label: Option<&Label>,
+        report: &mut Report,
+    ) -> Result<Plan<'a>> {
         let mut plan = Plan::default();
-        let others = self.other_sources(&known, ready).await?;
-        let mut again = self.pending(&known, &others, ready, &mut plan)?;
+        let others = self.other_sources(known, ready).await?;
+        let mut again = self.pending(known, &others, ready, &mut plan)?;
         let absent = self
-            .absent_versions((&known, &others), ready, &mut plan, &mut again, report)
+            .absent_versions((known, &others), ready, &mut plan, &mut again, report)
             .await?;
         let planned = self.dry_run(&mut plan).await?;
         let (mut refused, mut kept) = (BTreeSet::new(), BTreeSet::new());
@@ -103,13 +106,13 @@ impl Importer<'_> {
         for (_, pending) in plan.pending.iter_mut().filter(|(agent_id, _)| kept.contains(*agent_id)) {
             pending.clear();
         }
-        self.labels_to_keep(&known, label, &mut plan, report).await?;
-        self.labels_to_set(&known, ready, &absent, &mut plan, report).await?;
+        self.labels_to_keep(known, label, &mut plan, report).await?;
+        self.labels_to_set(known, ready, &absent, &mut plan, report).await?;
         Ok(plan)
     }
 
     /// The agents of the workspace that were made of other agents of the source than those with their identifiers now.
-    async fn other_sources(&self, known: &BTreeMap<String, Agent>, ready: &[Ready]) -> Result<Others> {
+    async fn other_sources(&self, known: &Known, ready: &[Ready]) -> Result<Others> {
         let mut others = Others::new();
         for one in ready {
             let agent_id = &one.imported.agent_id;
@@ -131,7 +134,7 @@ impl Importer<'_> {
     /// those that stay absent.
     async fn absent_versions<'a>(
         &self,
-        (known, others): (&BTreeMap<String, Agent>, &Others),
+        (known, others): (&Known, &Others),
         ready: &'a [Ready],
         plan: &mut Plan<'a>,
         again: &mut BTreeSet<&'a str>,
@@ -188,7 +191,7 @@ impl Importer<'_> {
     /// has all, whose newest version is noted, to be compared: they may have been edited since.
     fn pending<'a>(
         &self,
-        known: &BTreeMap<String, Agent>,
+        known: &Known,
         others: &Others,
         ready: &'a [Ready],
         plan: &mut Plan<'a>,
@@ -248,16 +251,6 @@ impl Importer<'_> {
             planned.extend(ids.zip(applied.results));
         }
         Ok(planned)
-    }
-
-    /// The agents of the workspace by their identifiers.
-    async fn known(&self) -> Result<BTreeMap<String, Agent>> {
-        let filter = AgentFilter::default().state(AgentState::All);
-        let agents = self.client.list_agents(self.workspace, &filter).await?.value;
-        Ok(agents
-            .into_iter()
-            .map(|agent| (agent.agent_id.to_string(), agent))
-            .collect())
     }
 
     /// Why an agent that differs is not overwritten: it was made of another agent of the source, or no import of this

@@ -1,9 +1,10 @@
 //! What an import into a workspace works with: agents that are ready to be sent, and the workspace.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use agentcfg_client::Client;
-use agentcfg_client::model::{AgentConfig, AgentSpec, AgentVersion, WorkspaceId};
+use agentcfg_client::model::{Agent, AgentConfig, AgentSpec, AgentVersion, WorkspaceId};
 
 use crate::failure::{CommandFailure, Result};
 use crate::import::{self, Format, Imported, Node, differing_fields};
@@ -13,6 +14,9 @@ pub struct Ready {
     pub imported: Imported,
     pub spec: AgentSpec,
 }
+
+/// The agents of the workspace by their identifiers.
+pub type Known = BTreeMap<String, Agent>;
 
 /// How many agents, and how many bytes of them, are sent in one request.
 pub const MAX_AGENTS: usize = 200;

@@ -10,7 +10,7 @@ use super::formats;
 use super::parse_tree::from_json;
 use super::servers::{all_are_servers, servers_of};
 use super::source_tree::{Entry, Node, Value, find, take};
-use super::table::{BESIDE, Format, PLACES, To, UNNAMED, given_name, value_in};
+use super::table::{BESIDE, Format, PLACES, To, given_name, value_in};
 use super::written::Written;
 
 /// The keys of an agent in a format. What the format cannot hold is added to `lost` by its path.
@@ -106,10 +106,10 @@ fn is_of_places(entry: &Entry) -> bool {
     })
 }
 
-/// The keys that the tool requires and the agent does not have. An agent that had no name in its source needs none.
+/// The keys that the tool requires, and of which the agent has no value.
 pub fn missing(format: &Format, agent: &Written) -> Vec<String> {
-    let is_key = |entry: &Entry, key: &str| entry.key == key && !entry.node.is_null();
-    let has = |key: &str| agent.entries.iter().any(|entry| is_key(entry, key));
+    let is_value = |node: &Node| !node.is_null() && node.as_text().is_none_or(|text| !text.trim().is_empty());
+    let has = |key: &str| find(&agent.entries, key).is_some_and(is_value);
     let is_text = |key: &str| agent.entries.iter().any(|entry| entry.key == format!("${key}"));
     // What is written of other parts.
     let stands_for = |key: &str| match key {
@@ -117,8 +117,10 @@ pub fn missing(format: &Format, agent: &Written) -> Vec<String> {
         "prompt" => format.word == "langfuse" && has("messages"),
         _ => false,
     };
-    let required = format.requires.iter().filter(|_| agent.beside(UNNAMED).is_none());
-    let missing = required.filter(|key| !(has(key) || is_text(key) || stands_for(key)));
+    let missing = format
+        .requires
+        .iter()
+        .filter(|key| !(has(key) || is_text(key) || stands_for(key)));
     let name = find(&agent.entries, "name").and_then(Node::as_text).unwrap_or_default();
     let is_refused = format.word == "claude-code" && (name.contains(':') || name.starts_with('-'));
     let other = is_refused.then(|| "a name without `:` and without `-` at its start".to_owned());

@@ -36,7 +36,7 @@ pub use self::export::{export, make_unique, missing};
 pub use self::parse_tree::from_json;
 pub use self::same::{differing_fields, is_repeated, other_source};
 pub use self::source_tree::{Entry, Node};
-pub use self::table::{Format, Identity, Imported, Record, Went, import};
+pub use self::table::{Format, Identity, Imported, Record, UNNAMED, Went, import};
 use crate::agent_file::{Markers, Place, Problem, UNRESOLVED, conflicts_of_body, utf8};
 use crate::failure::{CommandFailure, Result};
 use crate::file;

@@ -24,11 +24,18 @@ pub struct File {
     pub path: PathBuf,
     pub text: String,
     pub holds: Holds,
+    /// The agent that the file is of alone, where its format tells.
+    pub agent_id: Option<String>,
 }
 
 impl File {
     pub fn new(path: PathBuf, text: String, holds: Holds) -> Self {
-        Self { path, text, holds }
+        Self {
+            path,
+            text,
+            holds,
+            agent_id: None,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Formats of Markdown files with front matter: Claude Code, GitHub Copilot, OpenCode.
 
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use super::super::convert::As;
 use super::super::front_matter;
@@ -193,9 +193,10 @@ fn claude_code(source: &Source<'_>, reading: &mut Reading) {
     add_beside(source, reading, from, SERVERS);
 }
 
-/// Whether a file is an agent of a plugin, which needs no name.
-fn is_of_plugin(path: &Path) -> bool {
-    let dir = path
+/// Whether a file is an agent of a plugin, which needs neither a name nor a description.
+pub fn is_of_plugin(path: &Path) -> bool {
+    let whole = absolute(path).unwrap_or_else(|_| path.to_owned());
+    let dir = whole
         .ancestors()
         .skip(1)
         .find(|dir| dir.file_name().is_some_and(|name| name == "agents"));
@@ -461,7 +462,10 @@ fn write(agents: Vec<Written>, not_held: &mut NotHeld) -> Vec<File> {
             (true, false) if end == ".md" => format!("{body}\n"),
             (_, false) => format!("{FENCE}\n{yaml}{FENCE}\n\n{body}\n"),
         };
-        files.push(File::new(path, text, Holds::Agent));
+        files.push(File {
+            agent_id: Some(agent.agent_id),
+            ..File::new(path, text, Holds::Agent)
+        });
     }
     for (path, agent) in configured {
         add_to_config(&mut files, path, agent);

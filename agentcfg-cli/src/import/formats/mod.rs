@@ -12,7 +12,7 @@ mod markdown;
 mod openai;
 
 pub use self::crewai::SCALARS as YAML;
-pub use self::markdown::BODY;
+pub use self::markdown::{BODY, is_of_plugin};
 use super::table::Format;
 
 /// All formats, in the order in which they are listed.

@@ -267,6 +267,42 @@ fn a_name_that_an_agent_got_since_is_written() {
 }
 
 #[test]
+fn what_a_tool_requires_and_the_source_has_not_is_named() {
+    let only_model = "---\nmodel: m\n---\nx\n";
+    let blank = "---\ndescription: \" \"\n---\nx\n";
+    for (word, file, text, keys) in [
+        ("copilot", "a.agent.md", only_model, &["description"][..]),
+        ("copilot", "a.agent.md", blank, &["description"]),
+        ("opencode", "a.md", only_model, &["description"]),
+        ("openai", "a.json", r#"{"instructions": "x"}"#, &["model"]),
+        ("openai", "a.json", r#"{"model": "m", "instructions": "x"}"#, &[]),
+        ("claude-agents", "a.json", r#"{"name": "a", "model": ""}"#, &["model"]),
+        ("langfuse", "a.json", r#"{"name": "a", "prompt": ""}"#, &["prompt"]),
+        (
+            "crewai",
+            "agents.yaml",
+            "a:\n  role: r\n  goal: \"\"\n",
+            &["goal", "backstory"],
+        ),
+        (
+            "codex",
+            "a.toml",
+            "name = \"a\"\ndescription = \"\"\n",
+            &["description", "developer_instructions"],
+        ),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(file);
+        fs::write(&path, text).unwrap();
+        let format = format(word).unwrap();
+        let (agents, reading) = imported(format, &path);
+        assert_eq!(agents.len(), 1, "{word}: {reading:?}");
+        let agent = export(format, &agents[0].agent_id, agents[0].fields.clone(), &mut Vec::new());
+        assert_eq!(missing(format, &agent), keys, "{word}: {text}");
+    }
+}
+
+#[test]
 fn agents_of_one_name_get_names_of_their_own() {
     for word in ["crewai", "langfuse", "claude-code", "codex", "claude-agents"] {
         let format = format(word).unwrap();
