@@ -314,3 +314,62 @@ fn the_clients_mirror_is_the_list() {
         }
     });
 }
+
+#[test]
+fn a_stream_that_follows_a_label_has_what_it_releases() {
+    let studio = Studio::open();
+    studio
+        .create("writer", &json!({"persona_prompt": "You write."}))
+        .expect(201);
+    let mut following = follow(&studio, &studio.owner, "after=now&label=production");
+    let mut without = follow(&studio, &studio.owner, "after=now");
+    let target = format!(
+        "/api/agents/labels?workspace_id={}&agent_id=writer&label=production",
+        studio.id
+    );
+    let set = studio
+        .server
+        .put(&target)
+        .bearer(&studio.owner)
+        .json(&json!({"version": 1}));
+    set.send().expect(200);
+    let (with, plain) = (following.find("change").data, without.find("change").data);
+    let released = format!("/api/agents/released?workspace_id={}&label=production", studio.id);
+    assert_eq!(
+        with["released"],
+        studio
+            .server
+            .get(released)
+            .bearer(&studio.owner)
+            .send()
+            .expect(200)
+            .json()
+    );
+    assert_eq!(with["released"][0]["config"]["persona_prompt"], "You write.");
+    let mut rest = with;
+    rest.as_object_mut().unwrap().remove("released");
+    assert_eq!(rest, plain);
+    // A page is what the log has.
+    assert_eq!(
+        *read(&studio, "after=start&label=production")
+            .json()
+            .as_array()
+            .unwrap()
+            .last()
+            .unwrap(),
+        plain
+    );
+
+    let key = studio.key_with(&json!({"scope": "read", "label": "production"})).key;
+    for (credential, query, status, says) in [
+        (&studio.owner, "label=No%20label", 400, "label"),
+        (&studio.owner, "lable=production", 400, "label"),
+        (&key, "label=staging", 403, "production"),
+    ] {
+        let request = changes(&studio, credential, &format!("after=now&{query}"));
+        let refused = request.header("Accept", "text/event-stream").send().expect(status);
+        assert!(refused.error().contains(says), "{query}: {}", refused.error());
+    }
+    let refused = changes(&studio, &studio.owner, "after=start&label=No%20label").send();
+    refused.expect(400);
+}

@@ -15,7 +15,6 @@ use crate::service::key_limits::KeyLimits;
 use crate::service::shutdown::End;
 use crate::service::{AgentCfg, Caller};
 use crate::store::{Kind, Watcher};
-use crate::validate::Invalid;
 
 /// The bounds of one read of a watch.
 const READ: PageLimits = PageLimits {
@@ -162,21 +161,19 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] for a text that is no label, [`ErrorKind::Forbidden`] when the key is pinned to another
-    /// one.
+    /// [`ErrorKind::Forbidden`] when the key is pinned to another label.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
     /// let watch = service.watch(&ada, studio, After::Now).await?;
-    /// let mut watch = watch.with_released("production")?;
+    /// let mut watch = watch.with_released("production".parse()?)?;
     /// service.set_label(&ada, Some(studio), "writer", "production", LabelTarget::new(1)).await?;
     /// let released = watch.next().await?.released.unwrap_or_default();
     /// assert_eq!(released[0].config.display_name, "Writer");
     /// # Ok(()) }) }
     /// ```
-    pub fn with_released(self, label: impl TryInto<Label, Error = Invalid>) -> Result<Self, Error> {
-        let label = label.try_into()?;
+    pub fn with_released(self, label: Label) -> Result<Self, Error> {
         self.limits.require_label(&label)?;
         Ok(Self {
             label: Some(label),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentcfg_core::model::{After, ChangeEvent, Permission};
+use agentcfg_core::model::{After, ChangeEvent, Label, Permission};
 use agentcfg_core::service::{ChangePage, SerializedEvent, Watch};
 use agentcfg_core::validate::Invalid;
 use serde_json::value::RawValue;
@@ -93,6 +93,7 @@ impl Endpoint for Read {
             };
             return Err(Invalid::new(parameter.named(), "is a cursor of another workspace").into());
         }
+        let label = label.map(Label::try_from).transpose()?;
         if as_events {
             let mut watch = call.service.watch(call.caller, workspace, after).await?;
             if with_status {
