@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentcfg import AgentCfg, AsyncAgentCfg, AsyncClient, NoSuchAgent, NotReady, errors
+from agentcfg import AgentCfg, AsyncAgentCfg, AsyncClient, NoSuchAgent, NotReady, Snapshot, errors
 from agentcfg._follower import may_release
 from conftest import SECONDS, Server, Studio, Watch
 from fake_clock import FakeClock
@@ -44,21 +44,40 @@ def test_an_agent_is_read_from_memory(studio: Studio, mirror: Make) -> None:
         cfg.agent("sales")
 
 
-def test_a_start_is_one_read_and_one_stream(studio: Studio, mirror: Make) -> None:
+def test_a_start_is_one_read_and_one_stream_and_a_release_costs_no_request(
+    studio: Studio, mirror: Make, tmp_path: Path
+) -> None:
     names = [f"agent-{number:02}" for number in range(33)]
     studio.apply(names)
     studio.owner.promote_agent_labels({"from": "latest", "to": "production"})
-    key = studio.key(rate_limit=100)
-    cfg = mirror(key=key, workspace=studio.workspace)
+    key, cache = studio.key(rate_limit=100), tmp_path / "agents.json"
+    cfg = mirror(key=key, workspace=studio.workspace, cache=cache)
     cfg.wait_ready()
-    Watch(cfg).live()
+    watch = Watch(cfg)
+    watch.live()
     assert list(cfg.snapshot) == names
+    for version in (2, 3):
+        studio.edit(names[5], model=f"m{version}")
+        studio.release(names[5], version)
+        assert watch.next().changed == (names[5],)
+        assert cfg.agent(names[5]).model == f"m{version}"
+    studio.apply(names, model="of all")
+    studio.owner.promote_agent_labels({"from": "latest", "to": "production"})
+    assert watch.next().changed == tuple(names)
     cfg.client.get_readiness()
     cfg.client.who_am_i()
     limit = cfg.client.rate_limit
     assert limit is not None
     # The list, the stream, and the question itself.
     assert limit.limit - limit.remaining == 3
+    # The state is exactly that of the list, and the file has it.
+    cfg.close()
+    rows = studio.owner.list_released_agents(label="production").value
+    assert json.loads(cache.read_text())["agents"] == rows
+    assert dict(cfg.snapshot) == dict(Snapshot.of("production", rows))
+    again = mirror(key=key, workspace=studio.workspace, cache=cache)
+    again.wait_ready()
+    assert again.snapshot == cfg.snapshot
 
 
 def test_a_release_of_many_agents_is_one_step(studio: Studio, mirror: Make) -> None:
