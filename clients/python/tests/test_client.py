@@ -280,7 +280,7 @@ def test_a_stream_that_is_silent_counts_as_dead() -> None:
             host, port = server.sockets[0].getsockname()
             async with AsyncClient(f"http://{host}:{port}", "k", workspace="w") as client:
                 with pytest.raises(errors.TimedOut):
-                    async with client.open_changes("now", 0.05) as stream:
+                    async with client.open_changes("now", "production", 0.05) as stream:
                         async for piece in stream:
                             pieces.append(piece)
         assert pieces == [b":abc\n"]

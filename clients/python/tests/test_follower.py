@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,6 +16,7 @@ from agentcfg._cache import CacheFile
 from agentcfg._follower import Follower
 from agentcfg._holder import Holder
 from agentcfg.calls import Key
+from agentcfg.snapshot import Position
 from fake_clock import FakeClock
 
 Answer = httpx.Response | type[httpx.TransportError]
@@ -57,8 +60,9 @@ class Script:
         parameters = request.url.params
         path = request.url.path.rsplit("/", 1)[1]
         stream = "+" if request.headers["accept"] == "text/event-stream" else ""
-        detail = parameters.get("after") or parameters.get("agent_id") or ""
-        self.asked.append(f"{path}{stream} {detail}".strip())
+        # The events of a stream have what they release if it follows the label.
+        assert parameters.get("label") == (None if path in ("changes", "whoami") and not stream else "production")
+        self.asked.append(f"{path}{stream} {parameters.get('after', '')}".strip())
         if not self.answers:
             self.was_live = self.holder.health().is_live
             raise asyncio.CancelledError
@@ -72,11 +76,18 @@ def version(snapshot: Any) -> int | None:
     return snapshot["a"].version if "a" in snapshot else None
 
 
-def released(number: int | None, cursor: str, updated_at: str = "t") -> httpx.Response:
-    config: dict[str, Any] = {"display_name": "A", "agent_type": "ai", "capabilities": [], "parameters": {}}
-    row = {"agent_id": "a", "label": "production", "version": number, "updated_at": updated_at, "config": config}
-    headers = {"etag": f'"{number}"', "change-cursor": cursor}
-    return httpx.Response(200, json=[] if number is None else [row], headers=headers)
+def row(agent_id: str, number: int, updated_at: str = "t") -> dict[str, Any]:
+    config: dict[str, Any] = {"display_name": agent_id, "agent_type": "ai", "capabilities": [], "parameters": {}}
+    return {"agent_id": agent_id, "label": "production", "version": number, "updated_at": updated_at, "config": config}
+
+
+def listed(cursor: str, *rows: dict[str, Any]) -> httpx.Response:
+    tag = "".join(str(row["version"]) for row in rows)
+    return httpx.Response(200, json=rows, headers={"etag": f'"{tag}"', "change-cursor": cursor})
+
+
+def released(number: int, cursor: str, updated_at: str = "t") -> httpx.Response:
+    return listed(cursor, row("a", number, updated_at))
 
 
 def unchanged(cursor: str) -> httpx.Response:
@@ -96,10 +107,14 @@ def bookmark(cursor: str) -> str:
     return f"event: bookmark\nid: {cursor}\ndata: {{}}\n\n"
 
 
-def change(cursor: str, label: str = "production") -> str:
+def change(cursor: str, label: str = "production", **members: Any) -> str:
     changes = {f"agents/a/labels/{label}": {"from": 1, "to": 2}}
     event = {"cursor": cursor, "type": "label.set", "target": {"type": "agent", "id": "a"}, "changes": changes}
-    return f"event: change\nid: {cursor}\ndata: {json.dumps(event)}\n\n"
+    return f"event: change\nid: {cursor}\ndata: {json.dumps({**event, **members})}\n\n"
+
+
+def release(cursor: str, *rows: dict[str, Any]) -> str:
+    return change(cursor, released=rows)
 
 
 END = 'event: end\ndata: {"error": "the server stops"}\n\n'
@@ -167,7 +182,7 @@ def test_a_server_that_lags_is_asked_again() -> None:
         stream(change("e-c6"), change("e-c7")),
         unchanged("e-c6"),  # as it was before the last event
         stream(change("e-c7")),
-        released(2, "e-c6"),  # the one agent too
+        released(2, "e-c6"),
         stream(change("e-c6"), change("e-c7")),
         released(1, "e-c4"),  # as it was before the first answer
         stream(change("e-c6"), change("e-c7")),
@@ -177,28 +192,86 @@ def test_a_server_that_lags_is_asked_again() -> None:
     assert script.asked[1::2] == [*["changes+ e-c5"] * 4, "changes+ e-c7"]
 
 
-def test_an_agent_that_alone_has_moved_is_read_alone() -> None:
-    config: dict[str, Any] = {"display_name": "B", "agent_type": "ai", "capabilities": [], "parameters": {}}
-    other = {"agent_id": "b", "label": "production", "version": 1, "updated_at": "t", "config": config}
+def test_a_release_whose_event_has_its_rows_costs_no_request() -> None:
+    script = Script(listed("e-c1", row("b", 1), row("a", 1)))
 
-    def both(number: int, cursor: str) -> httpx.Response:
-        one = released(number, cursor)
-        return httpx.Response(200, json=[other, *one.json()], headers=one.headers)
+    async def pieces() -> AsyncIterator[bytes]:
+        first = script.holder.snapshot()
+        for number in range(2, 6):
+            yield release(f"e-c{number}", row("a", number)).encode()
+            script.clock.time += 0.01
+        assert script.holder.snapshot()["b"] is first["b"]
+        health = script.holder.health()
+        assert health.is_live and health.source == "server" and health.age is not None
+        assert health.age.total_seconds() == pytest.approx(0.01)
 
-    script = Script(both(1, "e-c1"), stream(change("e-c2")), released(2, "e-c2"), stream(change("e-c4"))).run()
-    assert script.asked == ["released", "changes+ e-c1", "released a", "changes+ e-c2", "released a"]
-    assert script.steps == [1, 2] and list(script.holder.snapshot()) == ["b", "a"]
+    script.answers.append(httpx.Response(200, content=pieces()))
+    script.run()
+    assert script.asked == ["released", "changes+ e-c1", "changes+ e-c5"]
+    assert script.steps == [1, 2, 3, 4, 5] and list(script.holder.snapshot()) == ["b", "a"]
+    assert script.clock.waits == [0.3], "only before the next stream"
+    assert script.holder.position == Position.of("e-c5")
     # The tag is that of no list that was read.
     assert script.holder.etag is None
-    # Something else has changed when it is read, and then the label of this agent too, so that all is read.
-    answers = (released(2, "e-c3"), stream(change("e-c5")), released(3, "e-c6"), both(3, "e-c6"))
-    script = Script(both(1, "e-c1"), stream(change("e-c2")), *answers).run()
-    asked = ["changes+ e-c1", "released a", "changes+ e-c2", "released a", "released", "changes+ e-c5"]
-    assert script.asked == ["released", *asked]
-    assert script.steps == [1, 2, 3] and script.holder.etag == '"3"'
-    # The store was restored, and has another version of this number.
-    script = Script(both(1, "e-c1"), stream(change("e-c2")), released(2, "f-c2"), both(2, "f-c2")).run()
-    assert script.asked == ["released", "changes+ e-c1", "released a", "released", "changes+ e-c2"]
+
+
+def test_releases_that_come_together_are_one_step() -> None:
+    events = stream(
+        release("e-c2", row("a", 2), row("b", 2)),
+        change("e-c3", "staging"),
+        release("e-c4", row("b", 3)),
+        release("e-c5", row("c", 4)),
+        bookmark("e-c6"),
+    )
+    script = Script(listed("e-c1", row("a", 1), row("b", 1), row("c", 1)), events).run()
+    assert script.asked == ["released", "changes+ e-c1", "changes+ e-c6"]
+    assert script.steps == [1, 2]
+    assert [agent.version for agent in script.holder.snapshot().values()] == [2, 3, 4]
+    assert script.holder.position == Position.of("e-c5")
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (change("e-c2"),),
+        (release("e-c2", row("new", 1)),),
+        (release("e-c2", row("a", 2), row("new", 1)),),
+        (release("f-c2", row("a", 2)),),
+        (release("e-c2", row("a", 2)), change("e-c3")),
+        (change("e-c2"), release("e-c3", row("a", 2))),
+        (release("e-c2", row("new", 1)), release("e-c3", row("a", 2))),
+    ],
+)
+def test_events_that_do_not_have_all_that_is_released_cause_a_read(events: tuple[str, ...]) -> None:
+    after, now = stream(*events), listed("e-c4", row("a", 3), row("new", 1))
+    # The next release is one of what was read.
+    following = stream(release("e-c4", row("a", 3)), release("e-c5", row("new", 2)))
+    script = Script(released(1, "e-c1"), after, now, following).run()
+    last = json.loads(events[-1].split("data: ")[1])["cursor"]
+    assert script.asked == ["released", "changes+ e-c1", "released", f"changes+ {last}", "changes+ e-c5"]
+    assert [agent.version for agent in script.holder.snapshot().values()] == [3, 2]
+    assert script.steps == [1, 3, 3]
+
+
+def test_a_release_is_read_if_it_comes_after_a_read_that_failed() -> None:
+    events = [change("e-c2"), release("e-c3", row("a", 3))]
+    script = Script(released(1, "e-c1"), stream(events[0]), refused(500), stream(*events), released(3, "e-c3")).run()
+    assert script.asked == ["released", *["changes+ e-c1", "released"] * 2, "changes+ e-c3"]
+    assert script.steps == [1, 3]
+
+
+def test_a_release_is_in_the_file_and_a_start_takes_it_from_there(tmp_path: Path) -> None:
+    cache = CacheFile(tmp_path / "agents.json", None, "production")
+    events = stream(release("e-c2", row("a", 2, "later")))
+    Script(listed("e-c1", row("b", 1), row("a", 1)), events, cache=cache).run()
+    saved = cache.load()
+    assert saved is not None and (saved.cursor, saved.tag) == ("e-c2", "")
+    assert saved.agents == [row("b", 1), row("a", 2, "later")]
+    script = Script(refused(503), listed("e-c2", row("b", 1), row("a", 2, "later")), cache=cache)
+    script.answers.append(stream(release("e-c3", row("a", 3))))
+    assert script.run().steps == [2, 3]
+    saved = cache.load()
+    assert saved is not None and (saved.cursor, [row["version"] for row in saved.agents]) == ("e-c3", [1, 3])
 
 
 def test_a_read_that_fails_loses_no_event() -> None:
@@ -206,7 +279,7 @@ def test_a_read_that_fails_loses_no_event() -> None:
         released(1, "e-c1"), stream(change("e-c2")), refused(500), stream(change("e-c2")), released(2, "e-c2")
     )
     assert script.run().steps == [1, 2]
-    assert script.asked == ["released", "changes+ e-c1", "released a", "changes+ e-c1", "released a", "changes+ e-c2"]
+    assert script.asked == ["released", "changes+ e-c1", "released", "changes+ e-c1", "released", "changes+ e-c2"]
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -244,9 +317,16 @@ def test_an_answer_of_something_else_ends_the_wait(answer: httpx.Response, reaso
     assert reason in str(failure.value)
 
 
-@pytest.mark.parametrize("data", ["{", "[]", "{}", '{"cursor": 1}'])
-def test_an_event_that_cannot_be_read_leads_to_another_connection(data: str) -> None:
-    script = Script(released(1, "e-c1"), stream(f"event: change\nid: e-c2\ndata: {data}\n\n")).run()
+@pytest.mark.parametrize(
+    "event",
+    [
+        *[f"event: change\nid: e-c2\ndata: {data}\n\n" for data in ("{", "[]", "{}", '{"cursor": 1}')],
+        change("e-c2", released=1),
+        change("e-c2", released=[{"agent_id": "a"}]),
+    ],
+)
+def test_an_event_that_cannot_be_read_leads_to_another_connection(event: str) -> None:
+    script = Script(released(1, "e-c1"), stream(event)).run()
     assert script.asked == ["released", "changes+ e-c1", "changes+ e-c1"]
     assert isinstance(script.holder.health().error, errors.AnswerError)
 
@@ -277,4 +357,4 @@ def test_a_listener_that_asks_for_the_result_of_a_cancelled_task_stops_nothing()
 
     script.holder.on_change(fail)
     assert script.run().steps == [1, 2]
-    assert script.asked == ["released", "changes+ e-c1", "released a", "changes+ e-c2"]
+    assert script.asked == ["released", "changes+ e-c1", "released", "changes+ e-c2"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentcfg import AgentCfg, AsyncAgentCfg, AsyncClient, NoSuchAgent, NotReady, errors
+from agentcfg import AgentCfg, AsyncAgentCfg, NoSuchAgent, NotReady, errors
 from agentcfg._follower import may_release
 from conftest import SECONDS, Server, Studio, Watch
 from fake_clock import FakeClock
@@ -42,23 +42,6 @@ def test_an_agent_is_read_from_memory(studio: Studio, mirror: Make) -> None:
         NoSuchAgent, match="no active agent 'sales' bears the label 'production'; those that do: support"
     ):
         cfg.agent("sales")
-
-
-def test_a_start_is_one_read_and_one_stream(studio: Studio, mirror: Make) -> None:
-    names = [f"agent-{number:02}" for number in range(33)]
-    studio.apply(names)
-    studio.owner.promote_agent_labels({"from": "latest", "to": "production"})
-    key = studio.key(rate_limit=100)
-    cfg = mirror(key=key, workspace=studio.workspace)
-    cfg.wait_ready()
-    Watch(cfg).live()
-    assert list(cfg.snapshot) == names
-    cfg.client.get_readiness()
-    cfg.client.who_am_i()
-    limit = cfg.client.rate_limit
-    assert limit is not None
-    # The list, the stream, and the question itself.
-    assert limit.limit - limit.remaining == 3
 
 
 def test_a_release_of_many_agents_is_one_step(studio: Studio, mirror: Make) -> None:
@@ -370,35 +353,6 @@ def test_a_cache_that_cannot_be_written_is_no_failure(studio: Studio, mirror: Ma
     cfg.wait_ready()
     Watch(cfg).live()
     assert isinstance(cfg.health.cache_error, FileNotFoundError)
-
-
-def test_an_unchanged_list_is_not_sent_again(
-    studio: Studio, mirror: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    studio.agent("a")
-    cache = tmp_path / "agents.json"
-    key = studio.key()
-    mirror(key=key, cache=cache).close()
-    first = mirror(key=key, cache=cache)
-    first.wait_ready()
-    first.close()
-    statuses: list[int] = []
-    opened = AsyncClient._opened
-
-    async def noted(self: AsyncClient, call: Any, *arguments: Any) -> Any:
-        try:
-            return await opened(self, call, *arguments)
-        except errors.NotModified as same:
-            assert call.path == "/api/agents/released" and same.status
-            statuses.append(same.status)
-            raise
-
-    monkeypatch.setattr(AsyncClient, "_opened", noted)
-    cfg = mirror(key=key, cache=cache)
-    cfg.wait_ready()
-    Watch(cfg).live()
-    assert (cfg.health.source, cfg.agent("a").version) == ("server", 1)
-    assert statuses == [304]
 
 
 def test_a_failing_listener_stops_nothing(studio: Studio, mirror: Make, caplog: pytest.LogCaptureFixture) -> None:

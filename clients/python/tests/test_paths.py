@@ -110,7 +110,7 @@ def test_a_burst_of_events_costs_one_read_at_once_and_then_ten_a_second_at_most(
     script = Script(released(1, "e-c1"), httpx.Response(200, content=pieces()))
     script.answers += [released(2, "e-c2"), released(200, "e-c200"), released(301, "e-c301")]
     script.run()
-    assert script.asked == ["released", "changes+ e-c1", "released a", "released", "released", "changes+ e-c301"]
+    assert script.asked == ["released", "changes+ e-c1", "released", "released", "released", "changes+ e-c301"]
     assert (script.steps, script.clock.waits[:2]) == ([1, 2, 200, 301], [0.1, 0.1])
 
 

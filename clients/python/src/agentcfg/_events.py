@@ -33,11 +33,12 @@ class EventReader:
         events: list[Event] = []
         *lines, rest = piece.split(b"\n")
         for line in lines:
-            self._line += line
-            whole = bytes(self._line).removesuffix(b"\r")
-            self._line.clear()
-            if whole:
-                self._field(whole.decode(errors="replace"))
+            if self._line:
+                line = bytes(self._line) + line
+                self._line.clear()
+            line = line.removesuffix(b"\r")
+            if line:
+                self._field(line.decode(errors="replace"))
             elif self._has_fields:
                 events.append(self._event)
                 self._event, self._has_fields = Event(), False

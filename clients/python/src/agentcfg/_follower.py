@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Generator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn, get_args
 
 from . import _cache, types
 from ._events import Event, EventReader
 from ._holder import Holder, logger
-from .agent import Agent
-from .calls import cursor_of, read_changes, tag_in, timed_out
+from .calls import Answer, cursor_of, read_changes, tag_in, timed_out
 from .client import POLL_WAIT, AsyncClient
 from .errors import (
     AgentCfgError,
@@ -52,7 +51,6 @@ REFUSED_DELAY = 30.0
 _ACTIONS = frozenset(get_args(types.Action))
 # The path of a change of one of several agents: its id has no slash, the field may.
 _PATH_OF_MANY = re.compile(r"agents/[^/]+/(.+)")
-_MOVED_LABEL = re.compile(r"agents/([^/]+)/labels/(.+)")
 
 
 class StreamEnded(Exception):
@@ -87,24 +85,22 @@ def may_release(event: Mapping[str, Any], label: str) -> bool:
     return False
 
 
-def moved_agent(event: types.ChangeEvent, label: str) -> tuple[str, int] | None:
-    """Return the agent that an event moves the label of and its version, if it does nothing else."""
-    changes = list(event["changes"].items())
-    if len(changes) != 1:
-        return None
-    found, version = _MOVED_LABEL.fullmatch(changes[0][0]), changes[0][1]["to"]
-    return (found[1], version) if found and found[2] == label and isinstance(version, int) else None
+@contextmanager
+def promised(what: str) -> Generator[None, None, None]:
+    """Turn the failures of reading something of the server that is not what it should be into one of this package."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError) as error:
+        raise AnswerError(f"{what} is not what agentcfg promises: {error!r}") from error
 
 
 def decoded(event: Event) -> types.ChangeEvent:
     """Return the change that an event of the stream holds."""
-    try:
+    with promised("an event"):
         change: Any = json.loads(event.data)
-        if isinstance(change["cursor"], str):
-            return change
-    except (ValueError, KeyError, TypeError) as error:
-        raise AnswerError(f"an event is not what agentcfg promises: {error!r}") from None
-    raise AnswerError("an event is not what agentcfg promises: its cursor is no text")
+        if not isinstance(change["cursor"], str):
+            raise TypeError("its cursor is no text")
+    return change
 
 
 class Follower:
@@ -196,16 +192,15 @@ class Follower:
 
     # The list.
 
-    async def _read_after(self, event: Position, moved: tuple[str, int] | None = None) -> None:
+    async def _read_after(self, event: Position) -> None:
         """Read what is released after an event: at once, but for a burst, of which each read covers many events.
 
-        Those that come meanwhile are no news any more after it. An agent that alone has moved is read alone.
+        Those that come meanwhile are no news any more after it.
         """
         wait = self._next_read - self._clock.monotonic()
         if wait > 0:
             await self._clock.wait(wait)
-        if wait > 0 or moved is None or not await self._read_agent(*moved, event):
-            await self._read(event)
+        await self._read(event)
         self._next_read = self._clock.monotonic() + read_gap(self._client.rate_limit, self._clock)
 
     async def _read(self, at_least: Position | None = None) -> str:
@@ -214,62 +209,52 @@ class Follower:
         try:
             found = await self._client.list_released_agents(label=holder.label, if_none_match=holder.etag)
         except NotModified as same:
-            cursor = cursor_of(same)
-            self._check_position(cursor, at_least)
-            holder.position = Position.of(cursor)
+            at = self._position(same, at_least)
             if self._loaded is None:
+                holder.position = at
                 await self._confirm()
-                return cursor
+                return at.cursor
             agents, etag = self._loaded.agents, holder.etag
         else:
-            cursor = cursor_of(found)
-            self._check_position(cursor, at_least)
+            at = self._position(found, at_least)
             agents, etag = found.value, found.etag
-        self._publish(self._made(lambda: Snapshot.of(holder.label, agents)), agents, etag, cursor)
-        self._loaded = None
-        await self._save()
-        return cursor
+        with promised("the answer"):
+            snapshot = Snapshot.of(holder.label, agents)
+        await self._publish(snapshot, agents, etag, at)
+        return at.cursor
 
-    async def _read_agent(self, agent_id: str, version: int, event: Position) -> bool:
-        """Read an agent that an event has moved alone, and publish the state at the event. Returns whether it could."""
-        saved, holder = self._saved, self._holder
-        if saved is None or self._loaded is not None or agent_id not in holder.snapshot():
+    async def _replace(self, events: list[types.ChangeEvent], at: Position) -> bool:
+        """Publish the state after events that say what they release, as one step. Returns whether they say all.
+
+        Where an agent that was not released before stands in the list, they do not say.
+        """
+        saved, own = self._saved, self._holder.position
+        if saved is None or own is None or own.epoch != at.epoch or not all("released" in event for event in events):
             return False
-        found = await self._client.list_released_agents(label=holder.label, agent_id=agent_id)
-        cursor = cursor_of(found)
-        self._check_position(cursor, event)
-        one = found.value[0] if found.value else None
-        if one is None or one["version"] != version:
-            return False  # the label has moved again, or the agent is gone
-        if Position.of(cursor).epoch != event.epoch:
-            return False  # a store that was restored gives numbers of versions again
-        agents = [one if row["agent_id"] == agent_id else row for row in saved.agents]
-        snapshot = self._made(lambda: Snapshot(holder.label, {**holder.snapshot(), agent_id: Agent.of(one)}))
-        # The content of a version never changes, so that this is the state at the event, whatever has changed since.
-        # The tag of the list is not known.
-        self._publish(snapshot, agents, None, event.cursor)
-        await self._save()
+        with promised("an event"):
+            rows = {row["agent_id"]: row for event in events for row in event.get("released", ())}
+            snapshot = self._holder.snapshot().replaced(rows.values())
+        if snapshot is None:
+            return False
+        agents = [rows.get(row["agent_id"], row) for row in saved.agents]
+        await self._publish(snapshot, agents, None, at)  # the tag of the list is not known
         return True
 
-    def _made(self, make: Callable[[], Snapshot]) -> Snapshot:
-        try:
-            return make()
-        except (KeyError, TypeError) as error:
-            raise AnswerError(f"the answer is not what agentcfg promises: {error!r}") from error
-
-    def _publish(self, snapshot: Snapshot, agents: list[Any], etag: str | None, cursor: str) -> None:
+    async def _publish(self, snapshot: Snapshot, agents: list[Any], etag: str | None, at: Position) -> None:
         self._holder.etag = etag
-        self._holder.position = Position.of(cursor)
+        self._holder.position = at
         self._saved = _cache.Saved(
             workspace_id=self._client.workspace or "",
             label=self._holder.label,
             tag=tag_in(etag),
-            cursor=cursor,
+            cursor=at.cursor,
             agents=agents,
             confirmed_at=self._clock.now(),
         )
+        self._loaded = None
         self._holder.publish(snapshot, source="server")
         self._confirmed = self._clock.monotonic()
+        await self._save()
 
     async def _confirm(self, *, is_live: bool | None = None) -> None:
         """Note that the server has just said that the state is current, now and then in the file too."""
@@ -280,12 +265,13 @@ class Follower:
             self._saved = replace(self._saved, confirmed_at=now)
             await self._save()
 
-    def _check_position(self, cursor: str, at_least: Position | None) -> None:
-        """Never go back: one of several servers may answer from an earlier state than another one."""
-        position = Position.of(cursor)
+    def _position(self, answered: Answer[Any] | NotModified, at_least: Position | None) -> Position:
+        """Return where an answer is, and never go back: one of several servers may answer from an earlier state."""
+        position = Position.of(cursor_of(answered))
         for seen in (at_least, self._holder.position):
             if seen is not None and position.is_before(seen):
                 raise Lagging(f"the answer is of revision {position.revision}, after one of {seen.revision}")
+        return position
 
     # The feed.
 
@@ -294,7 +280,7 @@ class Follower:
         before, self._fruitless = self._fruitless, self._fruitless + 1
         async with AsyncExitStack() as stack:
             try:
-                pieces = await stack.enter_async_context(self._client.open_changes(after, SILENCE))
+                pieces = await stack.enter_async_context(self._client.open_changes(after, self._holder.label, SILENCE))
             except AgentCfgError as error:
                 is_from_server = isinstance(error, StatusError) and error.is_from_server
                 if is_from_server or error.outcome is Outcome.NOT_APPLIED:
@@ -359,8 +345,9 @@ class Follower:
             elif event.name == "gone":
                 raise Gone("the position in the change feed is gone")
         if news:
-            moved = moved_agent(news[0], self._holder.label) if len(news) == 1 else None
-            await self._read_after(Position.of(news[-1]["cursor"]), moved)
+            at = Position.of(news[-1]["cursor"])
+            if not await self._replace(news, at):
+                await self._read_after(at)
         for event in events:
             if event.id is not None:
                 self._after = event.id

@@ -106,7 +106,7 @@ class Holder:
             if source == "server":
                 self._error = None
         change = Change(before if before is not None else Snapshot(self.label, {}), snapshot)
-        if is_other and (before is None or change.added or change.removed or change.changed):
+        if is_other and self._listeners and (before is None or change.added or change.removed or change.changed):
             for listener in list(self._listeners):
                 if listener not in self._listeners:
                     continue  # another one has removed it

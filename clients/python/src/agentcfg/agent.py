@@ -69,7 +69,7 @@ class Agent:
 
     def is_same_version(self, other: Agent) -> bool:
         """Whether both are one version with one content, whenever the label was moved to it."""
-        return self is other or self == replace(other, updated_at=self.updated_at)
+        return self is other or (self.version == other.version and self == replace(other, updated_at=self.updated_at))
 
     @property
     def parameters(self) -> dict[str, float]:

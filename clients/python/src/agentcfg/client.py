@@ -401,12 +401,16 @@ class AsyncClient(_Core[httpx.AsyncClient, httpx.AsyncBaseTransport], AsyncMetho
 
     @asynccontextmanager
     async def open_changes(
-        self, after: str, silence: float, *, workspace_id: str | None = None
+        self, after: str, label: str, silence: float, *, workspace_id: str | None = None
     ) -> AsyncGenerator[AsyncIterator[bytes], None]:
-        """Open the stream of changes after a cursor; it is broken after `silence` seconds without a byte."""
+        """Open the stream of changes after a cursor, of which those that move the label have what it releases then.
+
+        It is broken after `silence` seconds without a byte.
+        """
         query: dict[str, calls.QueryValue] = {
             "workspace_id": workspace_id or await self.workspace_id(),
             "after": after,
+            "label": label,
         }
         call = Call("GET", "/api/changes", calls.read_object, query=query, headers={"accept": "text/event-stream"})
         with exchange():

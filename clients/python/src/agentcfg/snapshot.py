@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -57,6 +57,11 @@ class Snapshot(Mapping[str, Agent]):
         """Make a snapshot of the answer of `GET /api/agents/released`."""
         return cls(label, {row["agent_id"]: Agent.of(row) for row in released})
 
+    def replaced(self, released: Iterable[types.ReleasedAgent]) -> Snapshot | None:
+        """Return a snapshot with these agents in place of those of the same ids; `None` where one of them is new."""
+        agents = {**self._agents, **{row["agent_id"]: Agent.of(row) for row in released}}
+        return Snapshot(self.label, agents) if len(agents) == len(self) else None
+
     def __getitem__(self, agent_id: str) -> Agent:
         """Return an agent; `NoSuchAgent` names those that there are."""
         try:
@@ -65,6 +70,10 @@ class Snapshot(Mapping[str, Agent]):
             names = ", ".join(list(self._agents)[:20]) or "none"
             message = f"no active agent {agent_id!r} bears the label {self.label!r}; those that do: {names}"
             raise NoSuchAgent(message) from None
+
+    def __contains__(self, agent_id: object) -> bool:
+        """Whether the label releases an agent."""
+        return agent_id in self._agents
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the ids of the agents, oldest agent first."""
