@@ -221,7 +221,8 @@ class Silence {
   }
 
   end(): void {
-    this.#timer.abort();
+    // The default reason is an error, with its stack.
+    this.#timer.abort(null);
   }
 
   /** The next piece; nothing when the connection breaks or is silent for too long. */
