@@ -132,11 +132,16 @@ export function isRow(row: Partial<ReleasedAgent> | null): boolean {
   );
 }
 
-/** Whether the cache has a later state of the same label: processes share it, and one of them may be behind. @internal */
-export async function isBehind(cache: Cache, saved: Saved): Promise<boolean> {
+/**
+ * Whether the cache has a later state of the same label: processes share it, and one of them may be behind. The text that this one
+ * has written last need not be read again.
+ *
+ * @internal
+ */
+export async function isBehind(cache: Cache, saved: Saved, written: string | undefined): Promise<boolean> {
   try {
     const text = await cache.load();
-    if (text === undefined) return false;
+    if (text === undefined || text === written) return false;
     return isBefore(saved.cursor, parseState(text, saved.label, saved.workspace_id).cursor);
   } catch {
     return false; // it is not usable: the state replaces it

@@ -74,6 +74,8 @@ export class Mirror {
   #saved: Saved | undefined;
   #saving: Promise<void> | undefined;
   #isDirty = false;
+  /** The text that was written to the cache last. */
+  #written: string | undefined;
   readonly #listeners = new Set<(change: SnapshotChange) => void>();
   readonly #waiters = new Set<Waiter>();
   readonly #closing = new AbortController();
@@ -350,8 +352,10 @@ export class Mirror {
         const confirmed = this.#confirmedAt === undefined ? undefined : new Date(this.#confirmedAt).toISOString();
         try {
           const saved = this.#saved;
-          if (saved === undefined || (await isBehind(cache, saved))) continue;
-          await cache.save(savedText(saved, confirmed));
+          if (saved === undefined || (await isBehind(cache, saved, this.#written))) continue;
+          const text = savedText(saved, confirmed);
+          await cache.save(text);
+          this.#written = text;
         } catch (error) {
           this.options.onError(error as Error);
         }
