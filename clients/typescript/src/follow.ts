@@ -24,6 +24,8 @@ export interface FollowOptions {
   workspaceId: string;
   after: string;
   status?: boolean;
+  /** The label whose released versions the events of a stream have. */
+  label?: string | undefined;
   signal: AbortSignal;
   /** Is called when a connection ends or fails, before the next one, and before the first item of one that works. */
   onConnection?: (state: "streaming" | "polling" | "waiting", error?: unknown) => void;
@@ -84,7 +86,7 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
         ? poll(transport, { ...request, query: { ...query, wait }, attemptMs: (wait + 20) * 1000 })
         : stream(transport, {
             ...request,
-            query: { ...query, status: options.status === true ? true : undefined },
+            query: { ...query, status: options.status === true ? true : undefined, label: options.label },
             headers: { accept: "text/event-stream" },
           });
       hasPolled = isLongPoll;
