@@ -19,6 +19,9 @@ export type Followed =
   | { readonly type: "bookmark"; readonly cursor: string }
   | { readonly type: "status"; readonly entry: AgentStatus & { readonly reported_at: Timestamp | null } };
 
+/** The texts of the events of streams, as the server wrote them. @internal */
+export const eventTexts = new WeakMap<ChangeEvent, string>();
+
 /** @internal */
 export interface FollowOptions {
   workspaceId: string;
@@ -258,6 +261,7 @@ function parsed(event: ServerSentEvent): Followed | undefined {
     switch (event.name) {
       case "change": {
         const change = JSON.parse(event.data) as ChangeEvent;
+        eventTexts.set(change, event.data);
         return { type: "change", cursor: change.cursor, event: change };
       }
       case "status":
