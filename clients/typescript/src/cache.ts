@@ -24,8 +24,8 @@ export interface Saved {
   confirmed_at?: string | undefined;
   agents: readonly Frozen<ReleasedAgent>[];
   /**
-   * The texts of `agents` as the server wrote them, because clients that share the cache read more from them than JSON.parse does.
-   * There are none without a cache.
+   * The texts of `agents` as the server wrote them: clients that share the cache read more from them than JSON.parse does. There
+   * are none without a cache.
    */
   texts: readonly string[];
 }
@@ -62,8 +62,8 @@ export function savedText({ workspace_id, label, tag, cursor, texts }: Saved, co
 }
 
 /**
- * The state at an event of a stream that has what it releases. There is none where the event does not follow the state, and where it has an
- * agent that the state does not have, whose place in the list is not known.
+ * The state at an event of a stream that has what it releases. There is none where the event does not follow the state, and
+ * where it has an agent that the state does not have, whose place in the list is not known.
  *
  * @internal
  */
@@ -165,8 +165,8 @@ export function isRow(row: Partial<ReleasedAgent> | null): boolean {
 }
 
 /**
- * Whether the cache has a later state of the same label: processes share it, and one of them may be behind. The text that this one
- * has written last need not be read again.
+ * Whether the cache has a later state of the same label: processes share it, and one of them may be behind. The text that this
+ * one has written last need not be parsed.
  *
  * @internal
  */

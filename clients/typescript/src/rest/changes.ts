@@ -25,8 +25,8 @@ export class Changes {
   /**
    * Follows the changes after a position, each once and in order, over any number of connections. It ends with an error that
    * waiting does not mend: `GoneError` when the position is no longer one of the workspace (read the list again),
-   * `UnauthorizedError`, `ForbiddenError`. With a `label` the events of a stream that move it have `released`: the versions that it
-   * points at from then on.
+   * `UnauthorizedError`, `ForbiddenError`. With a `label` the events of a stream that move it have `released`: the
+   * versions that it points at from then on.
    */
   async *follow(
     after: string,
