@@ -1,7 +1,9 @@
 // The last state, kept for a start without the server: in a file, or in a storage of the browser.
 import { AgentCfgError, InputError } from "./errors.js";
-import type { ReleasedAgent } from "./generated.js";
-import { memberText } from "./json.js";
+import { eventTexts } from "./follow.js";
+import type { ChangeEvent, ReleasedAgent } from "./generated.js";
+import { memberText, partsOf } from "./json.js";
+import type { Frozen } from "./release.js";
 import { isBefore } from "./snapshot.js";
 import { isNode } from "./transport.js";
 
@@ -20,9 +22,12 @@ export interface Saved {
   cursor: string;
   /** When the server confirmed the state last. */
   confirmed_at?: string | undefined;
-  agents: ReleasedAgent[];
-  /** The text of `agents` as the server wrote it, because clients that share the cache read more from it than JSON.parse does. */
-  agentsText: string;
+  agents: readonly Frozen<ReleasedAgent>[];
+  /**
+   * The texts of `agents` as the server wrote them: clients that share the cache read more from them than JSON.parse does. There
+   * are none without a cache.
+   */
+  texts: readonly string[];
 }
 
 /** @internal */
@@ -47,13 +52,40 @@ export function openCache(option: string | URL | CacheStorage, name: string): Ca
 
 /** Reads a state that was kept, unless it is that of another label, workspace or release. @internal */
 export function parseSaved(text: string, label: string, workspaceId: string | undefined): Saved {
-  return { ...parseState(text, label, workspaceId), agentsText: memberText(text, "agents")! };
+  return { ...parseState(text, label, workspaceId), texts: textsOf(memberText(text, "agents")!) };
 }
 
 /** The text that keeps a state. @internal */
-export function savedText({ workspace_id, label, tag, cursor, agentsText }: Saved, confirmed_at: string | undefined): string {
+export function savedText({ workspace_id, label, tag, cursor, texts }: Saved, confirmed_at: string | undefined): string {
   const head = JSON.stringify({ format: 1, workspace_id, label, tag, cursor, confirmed_at });
-  return sealed(`${head.slice(0, -1)},"agents":${agentsText}}`);
+  return sealed(`${head.slice(0, -1)},"agents":[${texts.join(",")}]}`);
+}
+
+/**
+ * The state at an event of a stream that has what it releases. There is none where the event does not follow the state, and
+ * where it has an agent that the state does not have, whose place in the list is not known.
+ *
+ * @internal
+ */
+export function stateAfter(saved: Saved, event: ChangeEvent): Saved | undefined {
+  const { cursor, released } = event;
+  const text = eventTexts.get(event);
+  if (text === undefined || !released?.every(isRow) || !isBefore(saved.cursor, cursor)) return undefined;
+  const [agents, texts] = [[...saved.agents], [...saved.texts]];
+  const moved = texts.length === 0 ? [] : textsOf(memberText(text, "released")!);
+  for (const [index, row] of released.entries()) {
+    const place = agents.findIndex(({ agent_id }) => agent_id === row.agent_id);
+    if (place === -1) return undefined;
+    agents[place] = row;
+    if (texts.length > 0) texts[place] = moved[index]!;
+  }
+  // The tag of the list is not known.
+  return { ...saved, tag: "", cursor, agents, texts };
+}
+
+/** The texts of the items of an array, as they were written. @internal */
+export function textsOf(text: string): string[] {
+  return partsOf(text).map(([, item]) => item);
 }
 
 /** The text of an object with a checksum of it as its first member. @internal */
@@ -81,7 +113,7 @@ function crc32(bytes: Uint8Array): number {
   return ~crc >>> 0;
 }
 
-type State = Omit<Saved, "agentsText">;
+type State = Omit<Saved, "texts">;
 
 function parseState(text: string, label: string, workspaceId: string | undefined): State {
   let saved: Partial<State> | null;
@@ -132,11 +164,16 @@ export function isRow(row: Partial<ReleasedAgent> | null): boolean {
   );
 }
 
-/** Whether the cache has a later state of the same label: processes share it, and one of them may be behind. @internal */
-export async function isBehind(cache: Cache, saved: Saved): Promise<boolean> {
+/**
+ * Whether the cache has a later state of the same label: processes share it, and one of them may be behind. The text that this
+ * one has written last need not be parsed.
+ *
+ * @internal
+ */
+export async function isBehind(cache: Cache, saved: Saved, written: string | undefined): Promise<boolean> {
   try {
     const text = await cache.load();
-    if (text === undefined) return false;
+    if (text === undefined || text === written) return false;
     return isBefore(saved.cursor, parseState(text, saved.label, saved.workspace_id).cursor);
   } catch {
     return false; // it is not usable: the state replaces it

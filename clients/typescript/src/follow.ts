@@ -19,11 +19,16 @@ export type Followed =
   | { readonly type: "bookmark"; readonly cursor: string }
   | { readonly type: "status"; readonly entry: AgentStatus & { readonly reported_at: Timestamp | null } };
 
+/** The texts of the events of streams, as the server wrote them. @internal */
+export const eventTexts = new WeakMap<ChangeEvent, string>();
+
 /** @internal */
 export interface FollowOptions {
   workspaceId: string;
   after: string;
   status?: boolean;
+  /** The label whose released versions the events of a stream have. */
+  label?: string | undefined;
   signal: AbortSignal;
   /** Is called when a connection ends or fails, before the next one, and before the first item of one that works. */
   onConnection?: (state: "streaming" | "polling" | "waiting", error?: unknown) => void;
@@ -84,7 +89,7 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
         ? poll(transport, { ...request, query: { ...query, wait }, attemptMs: (wait + 20) * 1000 })
         : stream(transport, {
             ...request,
-            query: { ...query, status: options.status === true ? true : undefined },
+            query: { ...query, status: options.status === true ? true : undefined, label: options.label },
             headers: { accept: "text/event-stream" },
           });
       hasPolled = isLongPoll;
@@ -221,7 +226,8 @@ class Silence {
   }
 
   end(): void {
-    this.#timer.abort();
+    // The default reason is an error, with its stack.
+    this.#timer.abort(null);
   }
 
   /** The next piece; nothing when the connection breaks or is silent for too long. */
@@ -255,6 +261,7 @@ function parsed(event: ServerSentEvent): Followed | undefined {
     switch (event.name) {
       case "change": {
         const change = JSON.parse(event.data) as ChangeEvent;
+        eventTexts.set(change, event.data);
         return { type: "change", cursor: change.cursor, event: change };
       }
       case "status":

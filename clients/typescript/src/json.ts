@@ -19,33 +19,40 @@ export function jsonText(body: unknown): string {
   }
 }
 
+/** The text of a member of an object, as it was written. Of members with the same name the last one counts. @internal */
+export function memberText(text: string, name: string): string | undefined {
+  return partsOf(text).findLast(([key]) => key === name)?.[1];
+}
+
 /**
- * The text of a member of an object, as it was written: JSON.parse rounds integers beyond 2^53 and moves keys that are digits to
- * the front. The text must be that of a valid object; of members with the same name the last one counts.
+ * The texts of the members of an object with their names, or of the items of an array, as they were written: JSON.parse rounds
+ * integers beyond 2^53 and moves keys that are digits to the front. The text must be valid JSON.
  *
  * @internal
  */
-export function memberText(text: string, name: string): string | undefined {
+export function partsOf(text: string): [name: string, text: string][] {
+  const isArray = text.trimStart().startsWith("[");
+  const parts: [string, string][] = [];
   let depth = 0;
-  let key = "";
-  let start = 0;
-  let found: string | undefined;
+  let name = "";
+  let start = isArray ? text.indexOf("[") + 1 : 0;
   for (let at = 0; at < text.length; at += 1) {
     const character = text[at]!;
     if (character === '"') {
       const end = endOfString(text, at);
-      if (depth === 1 && start === 0) key = JSON.parse(text.slice(at, end)) as string;
+      if (depth === 1 && start === 0) name = JSON.parse(text.slice(at, end)) as string;
       at = end - 1;
     } else if (depth === 1 && character === ":") {
       start = at + 1;
-    } else if (depth === 1 && (character === "," || character === "}")) {
-      if (key === name && start > 0) found = text.slice(start, at).trim();
-      start = 0;
+    } else if (depth === 1 && (character === "," || character === "}" || character === "]")) {
+      const part = start === 0 ? "" : text.slice(start, at).trim();
+      if (part !== "") parts.push([name, part]);
+      start = isArray ? at + 1 : 0;
     }
     if (character === "{" || character === "[") depth += 1;
     if (character === "}" || character === "]") depth -= 1;
   }
-  return found;
+  return parts;
 }
 
 /** The position after a string that begins here. */

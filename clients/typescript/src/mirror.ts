@@ -1,5 +1,5 @@
 // A live copy of what a label releases.
-import { type Cache, isBehind, isRow, parseSaved, type Saved, savedText } from "./cache.js";
+import { type Cache, isBehind, isRow, parseSaved, type Saved, savedText, stateAfter, textsOf } from "./cache.js";
 import { Backoff, type Clock } from "./clock.js";
 import {
   AgentCfgError,
@@ -13,7 +13,7 @@ import {
 } from "./errors.js";
 import { follow } from "./follow.js";
 import type { Label, ReleasedAgent } from "./generated.js";
-import { differences, isBefore, makeSnapshot, mayChange, movedAgent, type Snapshot, type SnapshotChange } from "./snapshot.js";
+import { differences, isBefore, makeSnapshot, mayChange, type Snapshot, type SnapshotChange } from "./snapshot.js";
 import { askedMs, json, orAborted, readGapMs, type Transport } from "./transport.js";
 
 /** How the state in memory relates to the server. */
@@ -74,6 +74,8 @@ export class Mirror {
   #saved: Saved | undefined;
   #saving: Promise<void> | undefined;
   #isDirty = false;
+  /** The text that was written to the cache last. */
+  #written: string | undefined;
   readonly #listeners = new Set<(change: SnapshotChange) => void>();
   readonly #waiters = new Set<Waiter>();
   readonly #closing = new AbortController();
@@ -194,64 +196,35 @@ export class Mirror {
       headers: this.#tag === "" ? {} : { "if-none-match": `"${this.#tag}"` },
       signal: this.#closing.signal,
     });
-    const cursor = this.#cursorOf(answer, atLeast);
+    const cursor = answer.headers.get("change-cursor");
+    if (cursor === null) throw new UnreadableAnswerError("the answer has no Change-Cursor");
+    // One of several servers may answer from an earlier state than another one.
+    const seen = [atLeast, this.#source === "server" ? this.#snapshot?.cursor : undefined];
+    const later = seen.find((other) => other !== undefined && isBefore(cursor, other));
+    if (later !== undefined) throw new LaggingError(`the answer is of ${cursor}, after one of ${later}`);
+    let saved: Saved;
     if (answer.status === 304 && this.#saved !== undefined) {
-      this.#replace({ ...this.#saved, cursor }, "server");
+      saved = { ...this.#saved, cursor };
     } else {
       const agents = json(answer, "array") as ReleasedAgent[];
       if (!agents.every(isRow)) throw new UnreadableAnswerError("the answer is not what agentcfg promises");
       const tag = tagOf(answer.headers.get("etag"));
-      const agentsText = cache === undefined ? "" : answer.text;
-      this.#replace({ format: 1, workspace_id: workspaceId, label, tag, cursor, agents, agentsText }, "server");
+      const texts = cache === undefined ? [] : textsOf(answer.text);
+      saved = { format: 1, workspace_id: workspaceId, label, tag, cursor, agents, texts };
     }
-  }
-
-  /** The position of an answer. One of several servers may answer from an earlier state than another one. */
-  #cursorOf({ headers }: { headers: Headers }, atLeast: string | undefined): string {
-    const cursor = headers.get("change-cursor");
-    if (cursor === null) throw new UnreadableAnswerError("the answer has no Change-Cursor");
-    const seen = [atLeast, this.#source === "server" ? this.#snapshot?.cursor : undefined];
-    const later = seen.find((other) => other !== undefined && isBefore(cursor, other));
-    if (later !== undefined) throw new LaggingError(`the answer is of ${cursor}, after one of ${later}`);
-    return cursor;
-  }
-
-  /** Reads an agent that an event has moved alone, for the state at the event. Tells whether it could. */
-  async #readAgent(agentId: string, version: unknown, event: string): Promise<boolean> {
-    const { transport, label, cache } = this.options;
-    const saved = this.#saved;
-    // A cache keeps the text of the whole list, as the server wrote it.
-    if (cache !== undefined || saved === undefined || this.#source !== "server") return false;
-    const answer = await transport.sendOnce({
-      method: "GET",
-      path: "/api/agents/released",
-      query: { workspace_id: saved.workspace_id, label, agent_id: agentId },
-      headers: {},
-      signal: this.#closing.signal,
-    });
-    const cursor = this.#cursorOf(answer, event);
-    // A store that was restored gives numbers of versions again.
-    if (cursor !== event && !isBefore(event, cursor)) return false;
-    const [one] = json(answer, "array") as ReleasedAgent[];
-    // The label has moved again, or the agent is gone.
-    if (one === undefined || one.version !== version) return false;
-    if (!isRow(one)) throw new UnreadableAnswerError("the answer is not what agentcfg promises");
-    const agents = saved.agents.map((row) => (row.agent_id === agentId ? one : row));
-    // The content of a version never changes, so that this is the state at the event, whatever has changed since. The tag of the
-    // list is not known.
-    this.#replace({ ...saved, tag: "", cursor: event, agents }, "server");
-    return true;
+    this.#confirmedAt = this.#clock.now();
+    this.#replace(saved, "server");
   }
 
   /**
    * Reads the state after an event: at once, but for a burst, of which each read covers many events. Those that come meanwhile
-   * are no news any more after it. An agent that alone has moved is read alone.
+   * are no news any more after it.
    */
-  async #readAfter(event: string, moved: ReturnType<typeof movedAgent>): Promise<void> {
+  async #readAfter(event: string): Promise<void> {
     const { transport } = this.options;
     const wait = Math.min(this.#nextReadAt - this.#clock.now(), readGapMs(transport.rateLimit, this.#clock));
     if (wait > 0) await this.#clock.sleep(wait, this.#closing.signal);
-    if (wait > 0 || moved === undefined || !(await this.#readAgent(moved.agentId, moved.version, event))) await this.#read(event);
+    await this.#read(event);
     this.#nextReadAt = this.#clock.now() + readGapMs(transport.rateLimit, this.#clock);
   }
 
@@ -261,12 +234,13 @@ export class Mirror {
 
   /** Follows the changes until a failure that does not pass by itself. */
   async #follow(backoff: Backoff): Promise<void> {
-    const { transport } = this.options;
+    const { transport, label } = this.options;
     const after = this.snapshot.cursor;
     let isFirst = false;
     const items = follow(transport, {
       workspaceId: await this.#workspaceId(),
       after,
+      label,
       signal: this.#closing.signal,
       onConnection: (state, error) => {
         if (state === "waiting") this.#setState("connecting", error as Error | undefined);
@@ -276,8 +250,11 @@ export class Mirror {
     });
     // One event after the other: a state that is read after an event is never older than it.
     for await (const item of items) {
-      if (item.type === "change" && mayChange(item.event, this.snapshot))
-        await this.#readAfter(item.cursor, movedAgent(item.event, this.snapshot));
+      if (item.type === "change" && mayChange(item.event, this.snapshot)) {
+        const saved = this.#saved && stateAfter(this.#saved, item.event);
+        if (saved === undefined) await this.#readAfter(item.cursor);
+        else this.#replace(saved, "server");
+      }
       // Where a proxy answers in place of the feed, the state is read again and again, with growing delays.
       if (item.type === "change" || !isFirst) backoff.reset();
       // A bookmark comes after all changes until then, but for the first one of a stream, which only repeats the position.
@@ -288,12 +265,12 @@ export class Mirror {
 
   #replace(saved: Saved, source: Health["source"]): void {
     const before = this.#snapshot;
-    if (source === "server") this.#confirmedAt = this.#clock.now();
-    this.#saved = saved;
     this.#tag = saved.tag;
     this.#source = source;
     const now = makeSnapshot(saved.label, saved.cursor, saved.agents, before);
     this.#snapshot = now;
+    // The rows of agents that are as before need not be compared again.
+    this.#saved = { ...saved, agents: saved.agents.map((row) => now.agents.get(row.agent_id) ?? row) };
     for (const waiter of this.#waiters) waiter.resolve();
     this.#waiters.clear();
     const changed = differences(before, now);
@@ -350,8 +327,10 @@ export class Mirror {
         const confirmed = this.#confirmedAt === undefined ? undefined : new Date(this.#confirmedAt).toISOString();
         try {
           const saved = this.#saved;
-          if (saved === undefined || (await isBehind(cache, saved))) continue;
-          await cache.save(savedText(saved, confirmed));
+          if (saved === undefined || (await isBehind(cache, saved, this.#written))) continue;
+          const text = savedText(saved, confirmed);
+          await cache.save(text);
+          this.#written = text;
         } catch (error) {
           this.options.onError(error as Error);
         }

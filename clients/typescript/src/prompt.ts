@@ -1,11 +1,12 @@
 // Variables of a persona, by the rules of the server's POST /api/agents/prompt.
 import { InputError } from "./errors.js";
 import type { AgentConfig, Definition } from "./generated.js";
+import type { Frozen } from "./release.js";
 
 /** Values for the variables of a persona. */
 export type Variables = Readonly<Record<string, string>>;
 
-type Declared = Readonly<NonNullable<Definition["variables"]>>;
+type Declared = NonNullable<Frozen<Definition>["variables"]>;
 
 /** Just before or within the braces only spaces count, as on the server. */
 const PLACE = /\{\{ *([A-Za-z0-9_]+) *\}\}/y;
@@ -17,12 +18,12 @@ const PLACE = /\{\{ *([A-Za-z0-9_]+) *\}\}/y;
  * @throws InputError for a value of a variable that is not declared, and for a required one without a value.
  * @internal
  */
-export function renderPrompt(config: AgentConfig, variables: Variables = {}): string | null {
+export function renderPrompt(config: Frozen<AgentConfig>, variables: Variables = {}): string | null {
   const rendered = filledIn(config, variables);
   return rendered === "" ? null : rendered;
 }
 
-function filledIn(config: AgentConfig, variables: Variables): string {
+function filledIn(config: Frozen<AgentConfig>, variables: Variables): string {
   const declared: Declared = config.definition?.variables ?? {};
   const own = (name: string) => (Object.hasOwn(declared, name) ? declared[name] : undefined);
   const given = (name: string) => (Object.hasOwn(variables, name) ? variables[name] : undefined);

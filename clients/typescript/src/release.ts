@@ -32,8 +32,8 @@ export interface AgentRelease extends Frozen<AgentConfig> {
 }
 
 /** @internal */
-export function makeRelease(row: ReleasedAgent): AgentRelease {
-  const config = deepFreeze(row.config) as Frozen<AgentConfig>;
+export function makeRelease(row: Frozen<ReleasedAgent>): AgentRelease {
+  const config = deepFreeze(row.config);
   const prompt = (variables?: Variables) => renderPrompt(row.config, variables);
   const { agent_id, label, version, updated_at } = row;
   const release = { ...config, agent_id, label, version, updated_at, config };

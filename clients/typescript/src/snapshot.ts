@@ -1,7 +1,7 @@
 import { ACTIONS, type ChangeEvent, type Label, type ReleasedAgent } from "./generated.js";
 import { InputError } from "./errors.js";
 import { isSameJson } from "./json.js";
-import { type AgentRelease, makeRelease } from "./release.js";
+import { type AgentRelease, type Frozen, makeRelease } from "./release.js";
 
 /** All agents that a label releases, at one moment. A snapshot never changes: a release makes the next one. */
 export interface Snapshot {
@@ -31,11 +31,11 @@ export interface SnapshotChange {
  *
  * @internal
  */
-export function makeSnapshot(label: Label, cursor: string, rows: readonly ReleasedAgent[], before?: Snapshot): Snapshot {
+export function makeSnapshot(label: Label, cursor: string, rows: readonly Frozen<ReleasedAgent>[], before?: Snapshot): Snapshot {
   const agents = new Map<string, AgentRelease>();
   for (const row of rows) {
     const known = before?.agents.get(row.agent_id);
-    const isSame = known !== undefined && known.updated_at === row.updated_at && isSameVersion(known, row);
+    const isSame = known === row || (known?.updated_at === row.updated_at && isSameVersion(known, row));
     agents.set(row.agent_id, isSame ? known : makeRelease(row));
   }
   return Object.freeze({ label, agents, cursor });
@@ -100,13 +100,4 @@ export function mayChange(event: ChangeEvent, snapshot: Snapshot): boolean {
     if (snapshot.label === "latest") return true;
     return name === "is_active" && (to === true ? from === false : known !== undefined);
   });
-}
-
-/** The agent of the snapshot that an event moves its label of, and its version, if the event does nothing else. @internal */
-export function movedAgent(event: ChangeEvent, snapshot: Snapshot): { agentId: string; version: unknown } | undefined {
-  const [first, ...others] = Object.entries(event.changes);
-  if (first === undefined || others.length > 0) return undefined;
-  const [, agentId, label] = /^agents\/([^/]+)\/labels\/(.+)$/s.exec(first[0]) ?? [];
-  if (agentId === undefined || label !== snapshot.label || !snapshot.agents.has(agentId)) return undefined;
-  return { agentId, version: first[1].to };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { jsonText, memberText } from "../src/json.js";
+import { jsonText, memberText, partsOf } from "../src/json.js";
 
 test("the text of a member is found as it was written", () => {
   const values = [
@@ -26,6 +26,13 @@ test("the text of a member is found as it was written", () => {
       assert.equal(memberText(text, "agents"), value, text);
     }
   }
+  for (const text of [`[${values.join(",")}]`, ` [\n ${values.join(" ,\n")}\n] `]) {
+    assert.deepEqual(
+      partsOf(text).map(([, item]) => item),
+      values,
+    );
+  }
+  for (const text of ["[]", " [ ] ", "{}"]) assert.deepEqual(partsOf(text), []);
   for (const text of ["{}", '{"x":"agents"}', '{"x":{"agents":1}}']) assert.equal(memberText(text, "agents"), undefined);
 });
 

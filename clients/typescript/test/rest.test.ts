@@ -288,6 +288,13 @@ test("changes are read in pages and followed over connections", async () => {
     if (seen.includes("status idle")) break;
   }
   assert.ok(seen.includes("bookmark"));
+  await studio.released(["writer"]);
+  for await (const item of changes.follow(page.cursor!, { label: "production" })) {
+    if (item.type !== "change" || item.event.released === undefined) continue;
+    assert.deepEqual(item.event.released, (await studio.owner.labels.released("production")).value);
+    assert.deepEqual(Object.keys(item), ["type", "cursor", "event"]);
+    break;
+  }
   const stranger = (cursor!.startsWith("x") ? "y" : "x") + cursor!.slice(1);
   await assert.rejects(changes.follow(stranger).next(), agentcfg.GoneError);
   const controller = new AbortController();

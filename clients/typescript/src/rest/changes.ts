@@ -25,11 +25,16 @@ export class Changes {
   /**
    * Follows the changes after a position, each once and in order, over any number of connections. It ends with an error that
    * waiting does not mend: `GoneError` when the position is no longer one of the workspace (read the list again),
-   * `UnauthorizedError`, `ForbiddenError`.
+   * `UnauthorizedError`, `ForbiddenError`. With a `label` the events of a stream that move it have `released`: the
+   * versions that it points at from then on.
    */
-  async *follow(after: string, options: CallOptions & { status?: boolean } = {}): AsyncGenerator<Followed, void, undefined> {
+  async *follow(
+    after: string,
+    options: CallOptions & { status?: boolean; label?: string } = {},
+  ): AsyncGenerator<Followed, void, undefined> {
+    const { status, label } = options;
     const workspaceId = await this.caller.workspaceId();
     const signal = options.signal ?? new AbortController().signal;
-    yield* follow(this.caller.transport, { workspaceId, after, signal, status: options.status === true });
+    yield* follow(this.caller.transport, { workspaceId, after, signal, status: status === true, label });
   }
 }
