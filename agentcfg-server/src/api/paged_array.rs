@@ -84,11 +84,15 @@ struct PagedArray<P> {
 impl<P: Pages> PagedArray<P> {
     /// The answer. A long one is written when the client takes it.
     async fn begin<T>(mut self, call: &Call<'_>) -> Result<Written<LongList<T>>, Failure> {
+        let caller = holder(call.caller);
+        // Others may take the room while this one waits for its turn.
+        call.answers.check_streamed(&caller)?;
         let _begun = call.service.begin_streamed_answer(call.caller).await?;
+        call.answers.check_streamed(&caller)?;
         while let Some(page) = self.pages.next_page().await? {
             self.add(&page).map_err(Failure::internal)?;
             if self.text.len() > LONG {
-                self.share = Some(call.answers.streamed(holder(call.caller), self.text.len())?);
+                self.share = Some(call.answers.streamed(caller, self.text.len())?);
                 return Ok(Reply::streamed_json(PullBody::new(Some(self), next)).into());
             }
         }

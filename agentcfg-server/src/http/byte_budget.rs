@@ -143,9 +143,31 @@ impl ByteBudget {
         self.answer(caller, STREAMED_ANSWER.max(piece))
     }
 
+    /// Refuses a streamed answer before it is made, to a caller that has not read others and for which it would be
+    /// refused if it is long.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::answer`].
+    pub(crate) fn check_streamed(&self, caller: &str) -> Result<(), Failure> {
+        let held = lock(&self.held);
+        let of_caller = held.callers.get(caller).map_or(0, |of_caller| of_caller.bytes);
+        match of_caller {
+            0 => Ok(()),
+            _ => Ok(self.check(&held, of_caller, STREAMED_ANSWER, true)?),
+        }
+    }
+
     fn add(&self, caller: &str, more: usize, may_go_alone: bool) -> Result<(), Error> {
         let mut held = lock(&self.held);
         let of_caller = held.callers.get(caller).map_or(0, |of_caller| of_caller.bytes);
+        self.check(&held, of_caller, more, may_go_alone)?;
+        held.take(caller, more);
+        Ok(())
+    }
+
+    /// Whether more bytes of a caller that holds so many fit.
+    fn check(&self, held: &AllHeld, of_caller: usize, more: usize, may_go_alone: bool) -> Result<(), Error> {
         let fits = |held: usize, limit: usize| held + more <= limit || may_go_alone && held == 0;
         if !fits(of_caller, self.caller) {
             return Err(Error::new(
@@ -162,7 +184,6 @@ impl ByteBudget {
                 format!("the server holds as many bytes of {} as it may", self.label),
             ));
         }
-        held.take(caller, more);
         Ok(())
     }
 }
@@ -345,10 +366,16 @@ mod tests {
         let mut streamed = budget.streamed("ada".into(), 6 << 20).unwrap();
         let failure = budget.streamed("ada".into(), 11 << 20).unwrap_err();
         assert_eq!((failure.status.as_u16(), failure.retry_after), (429, Some(1)));
+        assert!(budget.check_streamed("ada").is_ok() && budget.check_streamed("bob").is_ok());
+        let more = budget.streamed("ada".into(), 7 << 20).unwrap();
+        assert_eq!(budget.check_streamed("ada").unwrap_err().status, 429);
+        drop(more);
         streamed.next_piece(1 << 20);
         assert_eq!(lock(&budget.held).total, STREAMED_ANSWER);
         streamed.next_piece(40 << 20);
         assert_eq!(budget.streamed("bob".into(), 0).unwrap_err().status, 503);
+        // What bob asks for may be short.
+        assert!(budget.check_streamed("bob").is_ok());
         drop(streamed);
         assert_eq!(lock(&budget.held).total, 0);
     }
