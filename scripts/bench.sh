@@ -77,7 +77,7 @@ if wanted mirror; then
     scripts/python.sh
 fi
 section mirror "Mirrors of a label" \
-    "1,000 mirrors of one label of a workspace with 33 agents, each with a stream of its own: 50 of the Python client in one process, 50 of the TypeScript client in another one, all others of the Rust client in the driver. An agent is changed and then promoted, again and again. Latencies count from the time that the promotion was due, until a mirror shows the new version: its commit, the event, and the read of what is released, by all mirrors at once. All processes share the cores. \`MIRRORS\` sets another number, \`BINARY\` names the server."
+    "1,000 mirrors of one label of a workspace with 33 agents, each with a stream of its own: 50 of the Python client in one process, 50 of the TypeScript client in another one, all others of the Rust client in the driver. An agent is changed and then promoted, again and again. Latencies count from the time that the promotion was due, until a mirror shows the new version: its commit, and the event, which has the version. All processes share the cores. \`MIRRORS\` sets another number, \`BINARY\` names the server."
 if wanted status || wanted etcd; then
     need etcd etcd-server
     need etcdctl etcd-client
