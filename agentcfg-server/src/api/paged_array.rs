@@ -17,6 +17,9 @@ use crate::http::{BodyError, Disconnect};
 /// The length from which an array is streamed: an element can have megabytes.
 const LONG: usize = 1 << 20;
 
+/// The bytes that are written in one turn.
+const TURN: usize = 64 << 10;
+
 /// The pages of an array.
 pub trait Pages: Send + 'static {
     /// An element.
@@ -90,7 +93,7 @@ impl<P: Pages> PagedArray<P> {
         let _begun = call.service.begin_streamed_answer(call.caller).await?;
         call.answers.check_streamed(&caller)?;
         while let Some(page) = self.pages.next_page().await? {
-            self.add(&page).map_err(Failure::internal)?;
+            self.add(page).await.map_err(Failure::internal)?;
             if self.text.len() > LONG {
                 self.share = Some(call.answers.streamed(caller, self.text.len())?);
                 return Ok(Reply::streamed_json(PullBody::new(Some(self), next)).into());
@@ -99,12 +102,18 @@ impl<P: Pages> PagedArray<P> {
         Ok(Reply::made(self.end()).into())
     }
 
-    fn add(&mut self, page: &[P::Row]) -> serde_json::Result<()> {
+    /// Writes a page. Other requests have their turn meanwhile.
+    async fn add(&mut self, page: Vec<P::Row>) -> serde_json::Result<()> {
+        let mut turn_ends = self.text.len() + TURN;
         for entry in page {
             if !std::mem::take(&mut self.is_empty) {
                 self.text.push(b',');
             }
-            serde_json::to_writer(&mut self.text, entry)?;
+            serde_json::to_writer(&mut self.text, &entry)?;
+            if self.text.len() > turn_ends {
+                tokio::task::yield_now().await;
+                turn_ends = self.text.len() + TURN;
+            }
         }
         Ok(())
     }
@@ -133,7 +142,7 @@ fn next<P: Pages>(written: Option<PagedArray<P>>) -> NextPiece<Option<PagedArray
             let Some(page) = page else {
                 return Ok(Some((written.end().into(), None)));
             };
-            written.add(&page).map_err(BodyError::new)?;
+            written.add(page).await.map_err(BodyError::new)?;
             if let Some(share) = &mut written.share {
                 share.next_piece(written.text.len());
             }

@@ -28,6 +28,9 @@ use crate::model::{
 };
 use crate::validate::{IntoValid, Invalid, MAX_LABELS};
 
+/// The records of a list that are read in one turn. Other requests have theirs meanwhile.
+const IN_TURN: usize = 100;
+
 impl AgentCfg {
     /// Lists labels, by agent and label. Labels of deactivated agents are among them.
     ///
@@ -65,10 +68,13 @@ impl AgentCfg {
             return Ok(rows);
         }
         let _begun = self.begin_answer(caller).await?;
-        for record in self
+        let found = self
             .scan(Entries::<StoredLabels>::in_workspace(access.workspace()))
-            .await?
-        {
+            .await?;
+        for (number, record) in found.into_iter().enumerate() {
+            if number % IN_TURN == 0 {
+                tokio::task::yield_now().await;
+            }
             if limits.includes(record.key().item()) {
                 list(record.key(), record.value()?, filter.label, &mut rows)?;
             }
