@@ -282,10 +282,12 @@ impl ReleasedMirror {
         match self.changes.next().await {
             Ok(Followed::Change(event)) => {
                 let own = self.released.cursor;
-                let is_known = event.cursor.epoch() == own.epoch() && event.revision <= own.revision();
+                let is_of_epoch = event.cursor.epoch() == own.epoch();
+                let is_known = is_of_epoch && event.revision <= own.revision();
                 if !is_known && event.may_release(&self.label) {
-                    // The place of an agent that is new in the list is not known.
-                    let rows = event.released;
+                    // The state may be of a store that was restored since. The place of an agent that is new in the
+                    // list is not known.
+                    let rows = event.released.filter(|_| is_of_epoch);
                     let rows = rows.filter(|rows| rows.iter().all(|row| self.get(&row.agent_id).is_some()));
                     let Some(rows) = rows else {
                         self.next = Next::Read;

@@ -178,6 +178,15 @@ async fn a_mirror_takes_what_an_event_releases_without_a_request() {
 }
 
 #[tokio::test]
+async fn an_event_of_another_epoch_replaces_nothing() {
+    let mut of_another = release(4, &[("writer", 2)]);
+    of_another["cursor"] = json!(cursor(4).replacen('k', "l", 1));
+    let server = Server::start([released(3, 1), stream_of(&[of_another]), released(5, 3)]).await;
+    let mut mirror = mirror(&server).await;
+    assert_eq!(next(&mut mirror).await, 3);
+}
+
+#[tokio::test]
 async fn a_mirror_starts_again_where_the_feed_leads_no_further() {
     let server = Server::start([
         released(3, 1),

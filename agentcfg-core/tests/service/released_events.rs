@@ -227,3 +227,32 @@ async fn what_is_long_or_no_longer_kept_is_left_out() {
     stage.world.store.commit(batch).await.unwrap();
     assert_eq!(watch.next().await.unwrap().released, None);
 }
+
+#[tokio::test]
+async fn many_old_releases_are_not_read_at_once() {
+    let stage = Stage::new().await;
+    for letter in ["x", "y"] {
+        let long = AgentPatch::default().persona_prompt(letter.repeat(100_000));
+        stage.edit("a", long).await;
+    }
+    let before = stage
+        .world
+        .service
+        .released(&stage.ada, stage.workspace, "latest", None);
+    let before = before.await.unwrap().value.cursor();
+    for number in 0..20 {
+        stage.set("a", "production", 3 + number % 2).await;
+    }
+    let watch = stage.world.service.watch(&stage.ada, stage.workspace, before);
+    let mut watch = watch
+        .await
+        .unwrap()
+        .with_released("production".parse().unwrap())
+        .unwrap();
+    let read = watch.read().await.unwrap();
+    let bytes: usize = read.changes.iter().map(|event| event.json().len()).sum();
+    assert_eq!((read.changes.len(), read.has_more), (20, false));
+    assert!((1 << 20..2 << 20).contains(&bytes), "{bytes}");
+    let without = read.changes.last().unwrap().decode().unwrap();
+    assert_eq!(without.released, None);
+}

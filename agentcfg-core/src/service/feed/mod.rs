@@ -3,7 +3,8 @@
 //! A reader is a position, so the service keeps no queue and no copy for it. It reads on from its position, and its
 //! authority in the same snapshot or after it: an event whose commit comes after a revocation is never shown. Between
 //! reads it waits for a wake-up, which carries no payload ([`wake_ups`]). The readers share the text of an event
-//! ([`recent_events`]), also of one with what a label releases ([`releasing`]). Live status is compared once for all readers of a workspace ([`status`]).
+//! ([`recent_events`]), also of one with what a label releases ([`releasing`]). Live status is compared once for all
+//! readers of a workspace ([`status`]).
 
 mod event_form;
 mod page;

@@ -11,7 +11,8 @@ use crate::model::{
 use crate::service::AgentCfg;
 use crate::service::records::{self, Encoded, StoredVersion};
 
-/// The longest text of an event that has what is released, in bytes. A reader of a longer release reads what the label releases.
+/// The longest text of an event that has what is released, in bytes. A reader of a longer release reads what the label
+/// releases.
 pub(super) const MAX_RELEASED_BYTES: usize = 128 << 10;
 
 /// The most versions of one event.
