@@ -3,55 +3,23 @@
 use std::sync::Arc;
 
 use agentcfg_core::model::{
-    After, AgentId, AgentPatch, Label, LabelRestore, LabelTarget, NewApiKey, Plan, Promotion, ReleasedAgent, Scope,
-    WorkspaceId,
+    After, AgentId, AgentPatch, Label, LabelRestore, NewApiKey, Promotion, ReleasedAgent, Scope,
 };
 use agentcfg_core::service::Watch;
 use agentcfg_core::store::{Batch, Kind, Partition, Scan, Write};
 use agentcfg_core::{Caller, ErrorKind};
 
-use super::support::{ANY, World, kind, new_key};
-
-/// A workspace with the agents `a`, `b` and `c`, each at version 2.
-struct Stage {
-    world: World,
-    workspace: WorkspaceId,
-    ada: Caller,
-}
+use super::releases::Stage;
+use super::support::{ANY, kind, new_key};
 
 impl Stage {
-    async fn new() -> Self {
-        let world = World::with(|settings| {
-            settings.default_plan = Plan::Enterprise;
-            settings.max_persona_prompt = 200_000;
-        });
-        let workspace = world.workspace("ada").await;
-        let ada = world.user("ada");
-        let stage = Self { world, workspace, ada };
-        for agent_id in ["a", "b", "c"] {
-            stage.world.agent(workspace, "ada", agent_id).await;
-            stage.edit(agent_id, AgentPatch::default().role("second")).await;
-        }
-        stage
-    }
-
-    async fn edit(&self, agent_id: &str, patch: AgentPatch) {
+    async fn patch(&self, agent_id: &str, patch: AgentPatch) {
         self.world.clock.advance_millis(10);
         let edited = self
             .world
             .service
             .update_agent(&self.ada, Some(self.workspace), agent_id, patch, ANY);
         edited.await.unwrap();
-    }
-
-    async fn set(&self, agent_id: &str, label: &str, version: u64) {
-        self.world.clock.advance_millis(10);
-        let target = LabelTarget::new(version);
-        let set = self
-            .world
-            .service
-            .set_label(&self.ada, Some(self.workspace), agent_id, label, target);
-        set.await.unwrap();
     }
 
     async fn promote(&self, from: &str, to: &str) {
@@ -62,17 +30,6 @@ impl Stage {
             .service
             .promote_labels(&self.ada, self.workspace, promotion, false);
         promoted.await.unwrap();
-    }
-
-    /// What a label releases.
-    async fn rows(&self, label: &str) -> Vec<ReleasedAgent> {
-        let released = self.world.service.released(&self.ada, self.workspace, label, None);
-        released.await.unwrap().value.decode().unwrap()
-    }
-
-    async fn revision(&self) -> u64 {
-        let released = self.world.service.released(&self.ada, self.workspace, "latest", None);
-        released.await.unwrap().value.cursor().revision()
     }
 
     /// A reader of what comes, with what a label releases.
@@ -107,14 +64,14 @@ async fn an_event_that_moves_a_label_has_what_it_releases() {
     stage.set("a", "production", 1).await;
     assert_eq!(
         watch.next().await.unwrap().released.unwrap(),
-        stage.rows("production").await
+        stage.released("production").await.0
     );
     stage.promote("latest", "production").await;
     let promoted = watch.next().await.unwrap().released.unwrap();
-    assert_eq!(promoted, stage.rows("production").await);
+    assert_eq!(promoted, stage.released("production").await.0);
     assert_eq!(promoted.len(), 3);
     let before = stage.revision().await;
-    stage.edit("b", AgentPatch::default().role("third")).await;
+    stage.patch("b", AgentPatch::default().role("third")).await;
     assert_eq!(watch.next().await.unwrap().released, None);
     stage.set("b", "production", 3).await;
     assert_eq!(
@@ -203,7 +160,7 @@ async fn what_is_long_or_no_longer_kept_is_left_out() {
     let stage = Stage::new().await;
     for agent_id in ["a", "b", "c"] {
         stage
-            .edit(agent_id, AgentPatch::default().persona_prompt("x".repeat(70_000)))
+            .patch(agent_id, AgentPatch::default().persona_prompt("x".repeat(70_000)))
             .await;
     }
     let mut watch = stage.follow(&stage.ada, "production").await;
@@ -233,7 +190,7 @@ async fn many_old_releases_are_not_read_at_once() {
     let stage = Stage::new().await;
     for letter in ["x", "y"] {
         let long = AgentPatch::default().persona_prompt(letter.repeat(100_000));
-        stage.edit("a", long).await;
+        stage.patch("a", long).await;
     }
     let before = stage
         .world

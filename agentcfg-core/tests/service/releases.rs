@@ -10,15 +10,18 @@ use serde_json::json;
 use super::support::{ANY, World, failure, kind};
 
 /// A workspace with the agents `a`, `b` and `c`, each at version 2.
-struct Stage {
-    world: World,
-    workspace: WorkspaceId,
-    ada: Caller,
+pub(super) struct Stage {
+    pub(super) world: World,
+    pub(super) workspace: WorkspaceId,
+    pub(super) ada: Caller,
 }
 
 impl Stage {
-    async fn new() -> Self {
-        let world = World::with(|settings| settings.default_plan = Plan::Enterprise);
+    pub(super) async fn new() -> Self {
+        let world = World::with(|settings| {
+            settings.default_plan = Plan::Enterprise;
+            settings.max_persona_prompt = 200_000;
+        });
         let workspace = world.workspace("ada").await;
         let stage = Self {
             ada: world.user("ada"),
@@ -39,13 +42,13 @@ impl Stage {
         edited.await.unwrap();
     }
 
-    async fn set(&self, agent_id: &str, label: &str, version: u64) {
+    pub(super) async fn set(&self, agent_id: &str, label: &str, version: u64) {
         let (to, target) = (Some(self.workspace), LabelTarget::new(version));
         let set = self.world.service.set_label(&self.ada, to, agent_id, label, target);
         set.await.unwrap();
     }
 
-    async fn released(&self, label: &str) -> (Vec<ReleasedAgent>, Tag, Cursor) {
+    pub(super) async fn released(&self, label: &str) -> (Vec<ReleasedAgent>, Tag, Cursor) {
         let released = self.world.service.released(&self.ada, self.workspace, label, None);
         let found = released.await.unwrap();
         (found.value.decode().unwrap(), found.tag, found.value.cursor())
@@ -78,7 +81,7 @@ impl Stage {
         rows
     }
 
-    async fn revision(&self) -> u64 {
+    pub(super) async fn revision(&self) -> u64 {
         self.released("latest").await.2.revision()
     }
 
