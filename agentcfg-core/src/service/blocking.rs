@@ -10,6 +10,14 @@ use crate::error::{Error, ErrorKind};
 /// requests of an async worker would wait.
 pub(super) const LONG: usize = 256 << 10;
 
+/// The number of records from which work on them counts as long, however short they are.
+const MANY: usize = 100;
+
+/// Whether work on so many records, of so many bytes together, is long.
+pub(super) fn is_long(records: usize, bytes: usize) -> bool {
+    records >= MANY || bytes >= LONG
+}
+
 /// Runs a computation in place, or on the blocking pool when it is long.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Reading many records in pieces of bounded size.
 
 use super::AgentCfg;
-use super::blocking::{LONG, blocking_if};
+use super::blocking::{blocking_if, is_long};
 use super::records::{self, Encoded, Entity, EntityKey, Entries, NumberKey, Query, Scanned, Stored};
 use super::retry::Rounds;
 use crate::error::Error;
@@ -67,7 +67,8 @@ pub(super) async fn decoded<T: Entity + 'static, R: Send + 'static>(
     piece: Scanned<T>,
     decode: impl FnMut(Encoded<T>) -> Result<R, Error> + Send + 'static,
 ) -> Result<Vec<R>, Error> {
-    blocking_if(piece.bytes() >= LONG, move || piece.into_iter().map(decode).collect()).await?
+    let is_long = is_long(piece.len(), piece.bytes());
+    blocking_if(is_long, move || piece.into_iter().map(decode).collect()).await?
 }
 
 impl AgentCfg {
@@ -78,12 +79,12 @@ impl AgentCfg {
     ) -> Result<Vec<Option<Stored<T>>>, Error> {
         let keys = keys.into_iter().map(EntityKey::encoded).collect::<Vec<_>>();
         let found: Vec<Option<Encoded<T>>> = self.read(keys).await?;
-        let bytes: usize = found.iter().flatten().map(Encoded::bytes).sum();
+        let (count, bytes) = (found.len(), found.iter().flatten().map(Encoded::bytes).sum());
         let decode = move || {
             let found = found.into_iter();
             found.map(|record| record.map(Encoded::decode).transpose()).collect()
         };
-        blocking_if(bytes >= LONG, decode).await?
+        blocking_if(is_long(count, bytes), decode).await?
     }
 
     /// Reads the records of one kind together with others whose keys follow from theirs, all in one snapshot.

@@ -1,6 +1,8 @@
 //! A long array whose elements come in pages: a short one is one text, and a long one is written when its client takes
 //! it.
 
+use std::{io, vec};
+
 use agentcfg_core::Error;
 use agentcfg_core::model::{AuditEntry, AuditSummary, LabelMoves};
 use agentcfg_core::service::{AuditPages, LabelHistory};
@@ -17,13 +19,14 @@ use crate::http::{BodyError, Disconnect};
 /// The length from which an array is streamed: an element can have megabytes.
 const LONG: usize = 1 << 20;
 
-/// The bytes that are written in one turn.
-const TURN: usize = 64 << 10;
+/// The bytes of a page that are written in place, in a fraction of a millisecond. A page with more goes on on the
+/// blocking pool.
+const IN_PLACE: usize = 64 << 10;
 
 /// The pages of an array.
 pub trait Pages: Send + 'static {
     /// An element.
-    type Row: Serialize + Send + Sync;
+    type Row: Serialize + Send + 'static;
 
     /// The next page; `None` after the last one.
     fn next_page(&mut self) -> impl Future<Output = Result<Option<Vec<Self::Row>>, Error>> + Send;
@@ -88,33 +91,53 @@ impl<P: Pages> PagedArray<P> {
     /// The answer. A long one is written when the client takes it.
     async fn begin<T>(mut self, call: &Call<'_>) -> Result<Written<LongList<T>>, Failure> {
         let caller = holder(call.caller);
-        // Others may take the room while this one waits for its turn.
-        call.answers.check_streamed(&caller)?;
+        call.answers.check_streamed(&caller, 0)?;
         let _begun = call.service.begin_streamed_answer(call.caller).await?;
-        call.answers.check_streamed(&caller)?;
-        while let Some(page) = self.pages.next_page().await? {
-            self.add(page).await.map_err(Failure::internal)?;
+        loop {
+            // Others may have taken the room meanwhile.
+            call.answers.check_streamed(&caller, self.text.len())?;
+            let Some(page) = self.pages.next_page().await? else {
+                return Ok(Reply::made(self.end()).into());
+            };
+            let rest = self.add_first(page).map_err(Failure::internal)?;
+            call.answers.check_streamed(&caller, self.text.len())?;
+            self.add_rest(rest).await.map_err(Failure::internal)?;
             if self.text.len() > LONG {
                 self.share = Some(call.answers.streamed(caller, self.text.len())?);
                 return Ok(Reply::streamed_json(PullBody::new(Some(self), next)).into());
             }
         }
-        Ok(Reply::made(self.end()).into())
     }
 
-    /// Writes a page. Other requests have their turn meanwhile.
-    async fn add(&mut self, page: Vec<P::Row>) -> serde_json::Result<()> {
-        let mut turn_ends = self.text.len() + TURN;
-        for entry in page {
+    /// Writes the first rows of a page, as many as do not hold up others. Returns the rest.
+    fn add_first(&mut self, page: Vec<P::Row>) -> serde_json::Result<vec::IntoIter<P::Row>> {
+        let end = self.text.len() + IN_PLACE;
+        let mut rows = page.into_iter();
+        while self.text.len() < end
+            && let Some(row) = rows.next()
+        {
             if !std::mem::take(&mut self.is_empty) {
                 self.text.push(b',');
             }
-            serde_json::to_writer(&mut self.text, &entry)?;
-            if self.text.len() > turn_ends {
-                tokio::task::yield_now().await;
-                turn_ends = self.text.len() + TURN;
-            }
+            serde_json::to_writer(&mut self.text, &row)?;
         }
+        Ok(rows)
+    }
+
+    /// Writes the other rows of a page, on the blocking pool.
+    async fn add_rest(&mut self, rows: vec::IntoIter<P::Row>) -> io::Result<()> {
+        if rows.len() == 0 {
+            return Ok(());
+        }
+        let mut text = std::mem::take(&mut self.text);
+        let write = move || {
+            for row in rows {
+                text.push(b',');
+                serde_json::to_writer(&mut text, &row)?;
+            }
+            Ok::<_, serde_json::Error>(text)
+        };
+        self.text = tokio::task::spawn_blocking(write).await??;
         Ok(())
     }
 
@@ -142,7 +165,8 @@ fn next<P: Pages>(written: Option<PagedArray<P>>) -> NextPiece<Option<PagedArray
             let Some(page) = page else {
                 return Ok(Some((written.end().into(), None)));
             };
-            written.add(page).await.map_err(BodyError::new)?;
+            let rest = written.add_first(page).map_err(BodyError::new)?;
+            written.add_rest(rest).await.map_err(BodyError::new)?;
             if let Some(share) = &mut written.share {
                 share.next_piece(written.text.len());
             }

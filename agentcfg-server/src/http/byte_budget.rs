@@ -1,6 +1,6 @@
 //! Budgets of the memory that request bodies and answers take, in total and for each caller.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use agentcfg_core::service::AnswerBudget;
@@ -41,6 +41,9 @@ struct AllHeld {
     total: usize,
     /// What each caller holds that holds some.
     callers: HashMap<String, CallerUsage>,
+    /// The callers that hold nothing and whose answer was refused when a part of it was made. Until there is room for a
+    /// long one, the next one is refused before.
+    refused: HashSet<String>,
 }
 
 #[derive(Debug, Default)]
@@ -140,22 +143,33 @@ impl ByteBudget {
     ///
     /// As [`Self::answer`].
     pub(crate) fn streamed(&self, caller: String, piece: usize) -> Result<HeldBytes, Failure> {
+        self.check_streamed(&caller, STREAMED_ANSWER.max(piece))?;
         self.answer(caller, STREAMED_ANSWER.max(piece))
     }
 
-    /// Refuses a streamed answer before it is made, to a caller that has not read others and for which it would be
-    /// refused if it is long.
+    /// Refuses an answer that may be streamed before it is made, of which `made` bytes are. To a caller that has not
+    /// read others, or was refused one since there was room, it is refused as if it were long; to any other caller once
+    /// there is no room for what is made.
     ///
     /// # Errors
     ///
     /// As [`Self::answer`].
-    pub(crate) fn check_streamed(&self, caller: &str) -> Result<(), Failure> {
-        let held = lock(&self.held);
+    pub(crate) fn check_streamed(&self, caller: &str, made: usize) -> Result<(), Failure> {
+        let mut held = lock(&self.held);
         let of_caller = held.callers.get(caller).map_or(0, |of_caller| of_caller.bytes);
-        match of_caller {
-            0 => Ok(()),
-            _ => Ok(self.check(&held, of_caller, STREAMED_ANSWER, true)?),
+        if of_caller == 0 && made <= SMALL_ANSWER && !held.refused.contains(caller) {
+            return Ok(());
         }
+        let more = match of_caller {
+            0 if made > SMALL_ANSWER => made,
+            _ => STREAMED_ANSWER.max(made),
+        };
+        let checked = self.check(&held, of_caller, more, true);
+        match &checked {
+            Ok(()) => held.refused.remove(caller),
+            Err(_) => of_caller == 0 && held.refused.insert(caller.to_owned()),
+        };
+        Ok(checked?)
     }
 
     fn add(&self, caller: &str, more: usize, may_go_alone: bool) -> Result<(), Error> {
@@ -366,18 +380,23 @@ mod tests {
         let mut streamed = budget.streamed("ada".into(), 6 << 20).unwrap();
         let failure = budget.streamed("ada".into(), 11 << 20).unwrap_err();
         assert_eq!((failure.status.as_u16(), failure.retry_after), (429, Some(1)));
-        assert!(budget.check_streamed("ada").is_ok() && budget.check_streamed("bob").is_ok());
+        assert!(budget.check_streamed("ada", 0).is_ok() && budget.check_streamed("bob", 0).is_ok());
         let more = budget.streamed("ada".into(), 7 << 20).unwrap();
-        assert_eq!(budget.check_streamed("ada").unwrap_err().status, 429);
+        assert_eq!(budget.check_streamed("ada", 0).unwrap_err().status, 429);
         drop(more);
         streamed.next_piece(1 << 20);
         assert_eq!(lock(&budget.held).total, STREAMED_ANSWER);
         streamed.next_piece(40 << 20);
         assert_eq!(budget.streamed("bob".into(), 0).unwrap_err().status, 503);
-        // What bob asks for may be short.
-        assert!(budget.check_streamed("bob").is_ok());
+        // What eve asks for may be short, until it is not. The next one is refused before, as is that of bob.
+        assert!(budget.check_streamed("eve", SMALL_ANSWER).is_ok());
+        assert_eq!(budget.check_streamed("eve", SMALL_ANSWER + 1).unwrap_err().status, 503);
+        assert_eq!(budget.check_streamed("eve", 0).unwrap_err().status, 503);
+        assert_eq!(budget.check_streamed("bob", 0).unwrap_err().status, 503);
         drop(streamed);
         assert_eq!(lock(&budget.held).total, 0);
+        assert!(budget.check_streamed("eve", 0).is_ok() && budget.check_streamed("bob", 0).is_ok());
+        assert!(lock(&budget.held).refused.is_empty());
     }
 
     #[test]
