@@ -40,7 +40,9 @@ pub(super) fn runtime() -> io::Result<Runtime> {
             false => "worker".to_owned(),
         })
         .on_thread_start(move || {
-            if is_started.load(Ordering::SeqCst)
+            // On Linux the call applies to the thread.
+            if cfg!(target_os = "linux")
+                && is_started.load(Ordering::SeqCst)
                 && let Err(error) = rustix::process::nice(NICENESS)
             {
                 tracing::debug!(%error, "long work has the priority of short requests");
@@ -69,6 +71,7 @@ mod tests {
 
     use super::*;
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn long_work_gives_way_to_the_workers() {
         let runtime = runtime().unwrap();
