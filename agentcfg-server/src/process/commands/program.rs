@@ -2,10 +2,8 @@
 
 use std::cell::Cell;
 use std::io;
-use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
-use std::thread::available_parallelism;
 
 use tokio::runtime::Runtime;
 
@@ -29,12 +27,10 @@ thread_local! {
 
 /// The runtime of the server, with a worker for each core. All other threads of it do long work.
 pub(super) fn runtime() -> io::Result<Runtime> {
-    let workers = available_parallelism().map_or(1, NonZero::get);
     let (parked, has_parked) = mpsc::channel();
     let all_work = Arc::new(AtomicBool::new(false));
     let (is_named, is_started) = (Arc::clone(&all_work), Arc::clone(&all_work));
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(workers)
         .thread_name_fn(move || match is_named.load(Ordering::SeqCst) {
             true => "long-work".to_owned(),
             false => "worker".to_owned(),
@@ -57,6 +53,7 @@ pub(super) fn runtime() -> io::Result<Runtime> {
         .enable_all()
         .build()?;
     // Workers without a task park, and no other thread does.
+    let workers = runtime.metrics().num_workers();
     has_parked.iter().take(workers).for_each(drop);
     all_work.store(true, Ordering::SeqCst);
     Ok(runtime)
