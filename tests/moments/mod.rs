@@ -372,7 +372,12 @@ impl Client {
         let past = 1 + dice.below(head as usize) as u64;
         match dice.below(6) {
             0 | 1 => {
-                let found = service.current_versions(ada, Some(workspace)).await.unwrap();
+                let found = service
+                    .current_versions(ada, Some(workspace))
+                    .await
+                    .unwrap()
+                    .decode()
+                    .unwrap();
                 let rows = found.iter().map(|row| {
                     let labels = row.labels.iter().map(|label| label.to_string()).collect::<Vec<_>>();
                     (row.agent_id.to_string(), row.version, labels)
@@ -383,6 +388,8 @@ impl Client {
                 let found = service
                     .list_labels(ada, workspace, LabelFilter::default())
                     .await
+                    .unwrap()
+                    .decode()
                     .unwrap();
                 let rows = found
                     .iter()

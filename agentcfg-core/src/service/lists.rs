@@ -1,5 +1,5 @@
-//! The lists of a workspace, of its agents in each state and of what each label releases, cached while the workspace's
-//! revision is current.
+//! The lists of a workspace, of its agents in each state, their current versions, their labels and what each label
+//! releases, cached while the workspace's revision is current.
 //!
 //! A list is read and encoded once for each revision. Requests that find no current list in the cache share a
 //! single-flight: one reads, and the others take its list if that is not older than the revision that they saw.
@@ -7,9 +7,12 @@
 mod agent_list;
 mod cache;
 mod hashed_tag;
+mod labels;
 mod list_text;
 mod list_writer;
 mod released;
+mod row_list;
+mod versions;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,9 +26,10 @@ pub use self::list_text::ListText;
 pub(super) use self::list_writer::ListWriter;
 use self::list_writer::ListedAgent;
 pub(super) use self::released::Pair;
-pub use self::released::ReleasedList;
+pub use self::row_list::RowList;
 use super::access::Access;
 use super::blocking::{LONG, blocking_if};
+use super::key_limits::KeyLimits;
 use super::records::{self, Encoded, Entries};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
@@ -123,21 +127,23 @@ impl AgentCfg {
 
     /// The agents of the workspace in this state.
     pub(super) async fn agent_list_of(&self, access: &Access, state: AgentState) -> Result<AgentList, Error> {
-        match self.current_list(access, state) {
-            Some(list) => Ok(list),
-            // Boxed, so that the future of the fast path stays small.
-            None => {
-                let of = (access.workspace(), Listed::Agents(state));
-                let text = Box::pin(self.list_at_revision(access, &of)).await?;
-                Ok(AgentList::new(text))
-            }
-        }
+        let of = (access.workspace(), Listed::Agents(state));
+        Ok(AgentList::new(self.current_text(access, &of).await?))
     }
 
     /// The cached list of agents, if its stamp says that it is current.
     fn current_list(&self, access: &Access, state: AgentState) -> Option<AgentList> {
         let of = (access.workspace(), Listed::Agents(state));
         self.inner.cache.current(&of, &self.inner.stamps).map(AgentList::new)
+    }
+
+    /// The text of the current list, of any kind.
+    async fn current_text(&self, access: &Access, of: &ListOf) -> Result<ListText, Error> {
+        match self.inner.cache.current(of, &self.inner.stamps) {
+            Some(text) => Ok(text),
+            // Boxed, so that the future of the fast path stays small.
+            None => Box::pin(self.list_at_revision(access, of)).await,
+        }
     }
 
     /// The list at the current revision of the store: the cached one, or one that is read now.
@@ -209,6 +215,8 @@ impl AgentCfg {
         match listed {
             Listed::Agents(state) => self.read_agents(*workspace, *state, reading).await,
             Listed::Released(label) => self.read_released(*workspace, label, reading).await,
+            Listed::Labels(label) => self.read_labels(*workspace, label.clone(), reading).await,
+            Listed::Versions => self.read_versions(*workspace, &KeyLimits::default(), reading).await,
         }
     }
 

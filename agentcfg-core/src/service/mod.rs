@@ -90,7 +90,7 @@ pub use self::feed::{ChangePage, SerializedEvent, Update, Watch};
 use self::feed::{EndedEntry, Heads, RecentEvents, StatusFeeds};
 pub use self::labels::LabelHistory;
 use self::lists::Cache;
-pub use self::lists::{AgentList, ListText, ReleasedList};
+pub use self::lists::{AgentList, ListText, RowList};
 use self::long_answers::LongAnswers;
 pub use self::long_answers::{AnswerBudget, LongAnswer};
 use self::long_reads::LongReads;

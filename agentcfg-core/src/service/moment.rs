@@ -71,6 +71,7 @@ impl AgentCfg {
             labels: self.labels_at(workspace, number, is_long).await?,
             service: self.clone(),
             workspace,
+            revision: number,
             past: Past::at_revision(number),
             unchanged,
             is_long,
@@ -123,6 +124,7 @@ impl AgentCfg {
 pub(super) struct LabelledAgents {
     service: AgentCfg,
     workspace: WorkspaceId,
+    revision: u64,
     past: Past,
     /// The check that the log has no entry after the revision.
     unchanged: Check,
@@ -133,6 +135,11 @@ pub(super) struct LabelledAgents {
 }
 
 impl LabelledAgents {
+    /// The revision that they are of.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
     /// The next agents, deactivated ones too; `None` after the last ones.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<(PastAgent, Labels)>>, Error> {
         let (service, workspace, past) = (self.service.clone(), self.workspace, self.past);

@@ -1,20 +1,17 @@
 //! Versions of agents: reading and comparing them.
 
-use uuid::Uuid;
-
 use super::access::Access;
-use super::agent_labels::Labels;
 use super::agents::agent_key;
 use super::blocking::blocking;
 use super::chunked_reads;
-use super::past::{PastAgent, is_there};
+use super::past::is_there;
 use super::records::{self, Content, Encoded, Entries, Stored, StoredLabels, StoredVersion, VersionHead};
 use super::serialized_record::SerializedRecord;
 use super::{AgentCfg, Caller, diff, not_found, text_lines};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission, StoredAgent,
-    Timestamp, VersionPage, VersionSelector, WorkspaceId,
+    VersionPage, VersionSelector, WorkspaceId,
 };
 use crate::store::Check;
 use crate::validate::{DEFAULT_LIMIT, quoted};
@@ -86,63 +83,6 @@ impl AgentCfg {
             }
         }
         Ok(versions)
-    }
-
-    /// Lists the current version of each active agent of a workspace, without its content, in the order of the list.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Forbidden`] without `agents:read`.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// for version in service.current_versions(&ada, Some(studio)).await? {
-    ///     println!("{} is at version {}", version.agent_id, version.version);
-    /// }
-    /// # Ok(()) }) }
-    /// ```
-    pub async fn current_versions(
-        &self,
-        caller: &Caller,
-        workspace: Option<WorkspaceId>,
-    ) -> Result<Vec<AgentVersion>, Error> {
-        let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
-        let workspace = access.workspace();
-        let _begun = self.begin_answer(caller).await?;
-        let mut agents = self.labelled_agents(workspace, true).await?;
-        let mut rows = Vec::new();
-        while let Some(mut piece) = agents.next().await? {
-            piece.retain(|((agent, _), _)| access.limits().includes(&agent.agent_id));
-            let service = self.clone();
-            let heads = async move { service.heads_of_active(workspace, piece).await };
-            rows.extend(self.long_read(workspace, heads).await?);
-        }
-        rows.sort_unstable_by_key(|(order, _)| *order);
-        Ok(rows.into_iter().map(|(_, row)| row).collect())
-    }
-
-    /// The versions of the active ones among some agents, read at once, each with its place in the list.
-    async fn heads_of_active(
-        &self,
-        workspace: WorkspaceId,
-        mut agents: Vec<(PastAgent, Labels)>,
-    ) -> Result<Vec<((Timestamp, Uuid), AgentVersion)>, Error> {
-        agents.retain(|((agent, _), _)| agent.is_active);
-        if agents.is_empty() {
-            return Ok(Vec::new());
-        }
-        let key = |((agent, version), _): &(PastAgent, Labels)| records::version(workspace, &agent.agent_id, *version);
-        let found = self.read_many::<VersionHead>(agents.iter().map(key).collect()).await?;
-        let rows = agents
-            .into_iter()
-            .zip(found)
-            .map(|(((agent, version), labels), found)| {
-                let head = found.ok_or_else(records::missing)?.value;
-                let order = (agent.created_at, agent.id);
-                Ok((order, shown(agent.agent_id, &head, labels.of_version(version))))
-            });
-        rows.collect()
     }
 
     /// Reads one version of an agent with its content. Deactivated agents have versions too.
@@ -352,7 +292,7 @@ impl AgentWithLabels {
     }
 }
 
-fn shown(agent_id: AgentId, version: &VersionHead, labels: Vec<Label>) -> AgentVersion {
+pub(super) fn shown(agent_id: AgentId, version: &VersionHead, labels: Vec<Label>) -> AgentVersion {
     AgentVersion {
         agent_id,
         version: version.version,

@@ -196,6 +196,8 @@ async fn an_export_shows_one_revision_while_others_change_the_workspace() {
     let labels_before = service
         .list_labels(&ada, workspace, LabelFilter::default())
         .await
+        .unwrap()
+        .decode()
         .unwrap();
     let before = listed(&world, workspace).await;
     let keys_before = service.list_api_keys(&ada, workspace).await.unwrap();

@@ -23,6 +23,8 @@ async fn rows(service: &AgentCfg, caller: &Caller, workspace: WorkspaceId) -> Ve
     let labels = service
         .list_labels(caller, workspace, LabelFilter::default())
         .await
+        .unwrap()
+        .decode()
         .unwrap();
     let row =
         |label: &agentcfg_core::model::AgentLabel| format!("{} {} {}", label.agent_id, label.label, label.version);
@@ -240,7 +242,12 @@ async fn labels_are_listed_by_agent_and_label_also_of_deactivated_agents() {
         (None, Some("No Label"), 0),
     ] {
         let filter = LabelFilter::default().agent_id(agent_id).label(label);
-        let found = service.list_labels(&ada, workspace, filter).await.unwrap();
+        let found = service
+            .list_labels(&ada, workspace, filter)
+            .await
+            .unwrap()
+            .decode()
+            .unwrap();
         assert_eq!(found.len(), count, "{filter:?}");
     }
 }
@@ -467,7 +474,13 @@ fn concurrent_promotions_are_whole() {
             );
         }
         let filter = LabelFilter::default().label("live");
-        let live = world.service.list_labels(&ada, workspace, filter).await.unwrap();
+        let live = world
+            .service
+            .list_labels(&ada, workspace, filter)
+            .await
+            .unwrap()
+            .decode()
+            .unwrap();
         assert!(live.iter().all(|label| label.version == live[0].version), "{live:?}");
     });
 }

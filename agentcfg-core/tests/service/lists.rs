@@ -4,8 +4,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agentcfg_core::model::AgentFilter;
-use agentcfg_core::model::{AgentPatch, NewAgent, Plan, Scope, Tagged, WorkspaceId};
+use agentcfg_core::model::{
+    AgentFilter, AgentPatch, LabelFilter, LabelTarget, NewAgent, Plan, Scope, Tagged, WorkspaceId,
+};
 use agentcfg_core::service::AgentList;
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use bytes::Bytes;
@@ -196,6 +197,61 @@ async fn a_list_beyond_the_cache_size_is_shared_while_in_use() {
     drop((first, again));
     setting.list().await;
     assert_eq!(setting.gated.scans(), 2);
+}
+
+#[tokio::test]
+async fn labels_and_current_versions_are_read_once_for_each_revision() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let (service, ada) = (&world.service, world.user("ada"));
+    for agent_id in ["writer", "editor"] {
+        world.agent(workspace, "ada", agent_id).await;
+        let first = LabelTarget::new(1);
+        let set = service.set_label(&ada, Some(workspace), agent_id, "live", first);
+        set.await.unwrap();
+    }
+    let texts = async || {
+        let all = service.list_labels(&ada, workspace, LabelFilter::default()).await;
+        let live = LabelFilter::default().label("live");
+        let live = service.list_labels(&ada, workspace, live).await;
+        let versions = service.current_versions(&ada, Some(workspace)).await;
+        [all.unwrap().json(), live.unwrap().json(), versions.unwrap().json()]
+    };
+    let before = texts().await;
+    assert_eq!(
+        texts().await.map(|text| text.as_ptr()),
+        before.each_ref().map(|text| text.as_ptr())
+    );
+    assert_eq!(before[0], before[1]);
+
+    let change = AgentPatch::default().display_name(Some("Second".into()));
+    service
+        .update_agent(&ada, Some(workspace), "editor", change, ANY)
+        .await
+        .unwrap();
+    let second = service.set_label(&ada, Some(workspace), "editor", "beta", LabelTarget::new(2));
+    second.await.unwrap();
+    let [all, live, versions] = texts().await.map(|text| String::from_utf8(text.to_vec()).unwrap());
+    let place = |text: &str, part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in {text}"));
+    // By agent and label; versions in the order of the agents' creation.
+    let rows = ["\"beta\",\"version\":2", "\"live\"", "\"writer\""];
+    assert!(rows.map(|row| place(&all, row)).is_sorted(), "{all}");
+    assert!(!live.contains("beta"), "{live}");
+    assert!(
+        place(&versions, "\"writer\"") < place(&versions, "\"editor\",\"version\":2"),
+        "{versions}"
+    );
+    assert!(versions.contains(r#""labels":["beta"]"#), "{versions}");
+
+    service
+        .delete_agent(&ada, Some(workspace), "editor", ANY)
+        .await
+        .unwrap();
+    let [all, _, versions] = texts().await.map(|text| String::from_utf8(text.to_vec()).unwrap());
+    assert!(
+        all.contains("editor") && !versions.contains("editor"),
+        "{all} {versions}"
+    );
 }
 
 #[tokio::test]

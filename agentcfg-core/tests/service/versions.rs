@@ -109,7 +109,12 @@ async fn versions_are_listed_newest_first_in_pages() {
     assert_eq!(page(Some(1), None).await, down(0, 1));
     assert_eq!(page(Some(u64::MAX), Some(2)).await, [150, 149]);
     assert_eq!(numbers(service, &ada, workspace, "a-b").await, [1]);
-    let all = service.current_versions(&ada, Some(workspace)).await.unwrap();
+    let all = service
+        .current_versions(&ada, Some(workspace))
+        .await
+        .unwrap()
+        .decode()
+        .unwrap();
     let all: Vec<_> = all
         .iter()
         .map(|version| (version.agent_id.as_str(), version.version))
@@ -215,7 +220,15 @@ async fn what_is_not_there_is_never_replaced_by_another_version() {
             .await
             .is_ok()
     );
-    assert_eq!(service.current_versions(&ada, Some(workspace)).await.unwrap(), []);
+    assert_eq!(
+        service
+            .current_versions(&ada, Some(workspace))
+            .await
+            .unwrap()
+            .decode()
+            .unwrap(),
+        []
+    );
 }
 
 #[tokio::test]

@@ -89,6 +89,11 @@ impl Reply {
         Self::ok(ReplyBody::Made(json.into()))
     }
 
+    /// 200 with a list, whose text responses may share.
+    pub fn list(list: ListText) -> Self {
+        Self::ok(ReplyBody::List(list))
+    }
+
     /// 200 with this content.
     pub fn ok(body: ReplyBody) -> Self {
         Self {
@@ -314,7 +319,7 @@ pub enum ReplyBody {
     Made(Bytes),
     /// A text that responses share.
     Shared(Bytes),
-    /// A list of agents or of releases, whose text responses share, unless it is of an earlier moment.
+    /// A list whose text responses share, unless it was made for one caller.
     List(ListText),
     /// Statuses of agents, whose text responses share.
     Statuses(StatusList),

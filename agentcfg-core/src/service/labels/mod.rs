@@ -16,72 +16,19 @@ use super::access::Access;
 use super::agent_labels::Labels;
 use super::agents::agent_key;
 use super::change::Change;
-use super::records::{self, EntityKey, Entries, Stored, StoredLabel, StoredLabels};
+use super::records::{self, Stored, StoredLabel};
 use super::retry::Attempt;
 use super::versions::is_version;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::change_path;
 use crate::model::{
-    Action, AgentId, AgentLabel, Change as FieldChange, Changes, IdRef, Label, LabelFilter, LabelTarget, Patch,
-    Permission, StoredAgent, Success, TargetType, Timestamp, WorkspaceId,
+    Action, AgentId, AgentLabel, Change as FieldChange, Changes, IdRef, Label, LabelTarget, Patch, Permission,
+    StoredAgent, Success, TargetType, Timestamp, WorkspaceId,
 };
 use crate::validate::{IntoValid, Invalid, MAX_LABELS};
 
-/// The records of a list that are read in one turn. Other requests have theirs meanwhile.
-const IN_TURN: usize = 100;
-
 impl AgentCfg {
-    /// Lists labels, by agent and label. Labels of deactivated agents are among them.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Forbidden`] without `agents:read`.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// service.set_label(&ada, Some(studio), "writer", "production", LabelTarget::new(1)).await?;
-    /// let released = LabelFilter::default().label("production");
-    /// let labels = service.list_labels(&ada, studio, released).await?;
-    /// assert_eq!((labels[0].agent_id.as_str(), labels[0].version), ("writer", 1));
-    /// # Ok(()) }) }
-    /// ```
-    pub async fn list_labels(
-        &self,
-        caller: &Caller,
-        workspace: WorkspaceId,
-        filter: LabelFilter<'_>,
-    ) -> Result<Vec<AgentLabel>, Error> {
-        let access = self.access(caller, workspace, Permission::AgentsRead).await?;
-        let mut rows = Vec::new();
-        let limits = access.limits();
-        if let Some(agent_id) = filter.agent_id {
-            limits.require_agent(agent_id)?;
-            // A text that no agent has for an identifier selects nothing.
-            if IdRef::<AgentId>::from(agent_id).is_possible() {
-                let key = records::labels(access.workspace(), agent_id);
-                if let Some(found) = self.read(key.clone()).await? {
-                    list(&key, found.value, filter.label, &mut rows)?;
-                }
-            }
-            return Ok(rows);
-        }
-        let _begun = self.begin_answer(caller).await?;
-        let found = self
-            .scan(Entries::<StoredLabels>::in_workspace(access.workspace()))
-            .await?;
-        for (number, record) in found.into_iter().enumerate() {
-            if number % IN_TURN == 0 {
-                tokio::task::yield_now().await;
-            }
-            if limits.includes(record.key().item()) {
-                list(record.key(), record.value()?, filter.label, &mut rows)?;
-            }
-        }
-        Ok(rows)
-    }
-
     /// Makes a label of an agent point at a version, and makes the label if there is none. A deactivated agent has
     /// labels too.
     ///
@@ -249,19 +196,6 @@ fn moved(agent_id: &str, label: &Label, from: Option<u64>, to: Option<u64>) -> (
         to: to.into(),
     };
     (change_path::of_label(agent_id, label), change)
-}
-
-fn list(
-    key: &EntityKey<StoredLabels>,
-    found: StoredLabels,
-    wanted: Option<&str>,
-    rows: &mut Vec<AgentLabel>,
-) -> Result<(), Error> {
-    let agent_id = AgentId::try_from(key.item())?;
-    let labels = found.labels.into_iter();
-    let labels = labels.filter(|(label, _)| wanted.is_none_or(|wanted| label == wanted));
-    rows.extend(labels.map(|(label, found)| found.shown(&agent_id, &label)));
-    Ok(())
 }
 
 fn no_label(agent_id: &str, label: &Label) -> Error {

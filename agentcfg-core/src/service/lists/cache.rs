@@ -27,6 +27,10 @@ pub(in crate::service) enum Listed {
     Agents(AgentState),
     /// The versions that this label points at.
     Released(Label),
+    /// What this label points at, or each label, also of deactivated agents.
+    Labels(Option<Label>),
+    /// The current version of each active agent.
+    Versions,
 }
 
 /// The key of a list.

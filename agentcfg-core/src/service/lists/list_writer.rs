@@ -69,6 +69,17 @@ impl ListWriter {
         Ok(())
     }
 
+    /// Adds a row after those before it.
+    pub(in crate::service) fn push_next(&mut self, agent_id: &str, row: &impl Serialize) -> Result<(), Error> {
+        let number = self.rows.len();
+        let listed = ListedAgent {
+            order: (Timestamp::from_unix_millis(0), Uuid::from_u128(number as u128)),
+            agent_id,
+            display_name: "",
+        };
+        self.push(listed, row)
+    }
+
     /// Ends the list: puts the rows in order. `tag` makes its tag of the JSON text, and `cache` is the cache that may
     /// keep it.
     pub(in crate::service) fn finish(

@@ -3,7 +3,6 @@
 //! Which version each agent shows is read in one snapshot. Versions never change, so their content is read after it.
 
 use std::collections::BTreeSet;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -15,74 +14,12 @@ use super::super::records::{self, AgentSummary, Encoded, Entries, StoredLabels, 
 use super::super::{AgentCfg, Caller};
 use super::hashed_tag::hashed;
 use super::list_text::{ListCache, ListText};
-use super::{ListWriter, Listed, ListedAgent};
-use crate::error::{Error, ErrorKind};
+use super::{ListWriter, Listed, ListedAgent, RowList};
+use crate::error::Error;
 use crate::model::{
     AgentConfig, AgentId, Cursor, IdRef, Label, Permission, ReleasedAgent, Tagged, Timestamp, WorkspaceId,
 };
 use crate::validate::Invalid;
-
-/// What a label releases, in the order of the list of agents, with its JSON [text](ListText). Clones share everything.
-///
-/// ```
-/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-/// # fn main() -> Outcome { run(async |service, ada, studio| {
-/// let list = service.released(&ada, studio, "latest", None).await?.value;
-/// assert_eq!(list.len(), list.decode()?.len());
-/// # Ok(()) }) }
-/// ```
-#[derive(Debug, Clone)]
-pub struct ReleasedList {
-    text: ListText,
-}
-
-impl Deref for ReleasedList {
-    type Target = ListText;
-
-    fn deref(&self) -> &ListText {
-        &self.text
-    }
-}
-
-impl ReleasedList {
-    /// The released versions.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Internal`] when the text cannot be decoded, which is a fault of this library or of the machine.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let list = service.released(&ada, studio, "latest", None).await?.value;
-    /// assert_eq!(list.decode()?[0].config.display_name, "Writer");
-    /// # Ok(()) }) }
-    /// ```
-    pub fn decode(&self) -> Result<Vec<ReleasedAgent>, Error> {
-        serde_json::from_slice(&self.json())
-            .map_err(|error| Error::new(ErrorKind::Internal, "the released versions could not be read").because(error))
-    }
-
-    /// The text, without what belongs to releases alone.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let list = service.released(&ada, studio, "latest", None).await?.value;
-    /// assert_eq!(list.clone().into_text().json(), list.json());
-    /// # Ok(()) }) }
-    /// ```
-    pub fn into_text(self) -> ListText {
-        self.text
-    }
-
-    fn tagged(text: ListText) -> Tagged<Self> {
-        Tagged {
-            tag: text.tag(),
-            value: Self { text },
-        }
-    }
-}
 
 impl AgentCfg {
     /// Lists the version of each active agent that a label points at, with its content, in the order of the list of
@@ -108,7 +45,7 @@ impl AgentCfg {
         workspace: WorkspaceId,
         label: impl TryInto<Label, Error = Invalid>,
         agent_id: Option<&str>,
-    ) -> Result<Tagged<ReleasedList>, Error> {
+    ) -> Result<Tagged<RowList<ReleasedAgent>>, Error> {
         let label = label.try_into()?;
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
         let limits = access.limits();
@@ -127,12 +64,7 @@ impl AgentCfg {
             return Box::pin(self.released_some(workspace, &label, ids, Some(agents))).await;
         }
         let of = (workspace, Listed::Released(label));
-        let text = match self.inner.cache.current(&of, &self.inner.stamps) {
-            Some(text) => text,
-            // Boxed, so that the future of the fast path stays small.
-            None => Box::pin(self.list_at_revision(&access, &of)).await?,
-        };
-        Ok(ReleasedList::tagged(text))
+        Ok(RowList::tagged(self.current_text(&access, &of).await?))
     }
 
     /// What a label releases of some agents. `limits` are those agents, where they are all that the caller may see.
@@ -142,7 +74,7 @@ impl AgentCfg {
         label: &Label,
         agents: Vec<AgentId>,
         limits: Option<&BTreeSet<AgentId>>,
-    ) -> Result<Tagged<ReleasedList>, Error> {
+    ) -> Result<Tagged<RowList<ReleasedAgent>>, Error> {
         let keys = agents.iter().map(|agent_id| {
             let place = records::agent_place(workspace, agent_id);
             (place, records::labels(workspace, agent_id))
@@ -156,7 +88,7 @@ impl AgentCfg {
         let written = self.write_released(workspace, label, labelled.collect()).await?;
         let cursor = Cursor::new(self.epoch().await?, workspace, revision);
         let text = written.finish(cursor, |json| hashed(cursor.epoch(), json, limits), None);
-        Ok(ReleasedList::tagged(text))
+        Ok(RowList::tagged(text))
     }
 
     /// Reads what a label releases.

@@ -82,6 +82,8 @@ async fn the_current_versions_are_of_one_moment() {
             .service
             .current_versions(&scene.ada, Some(scene.workspace))
             .await
+            .unwrap()
+            .decode()
             .unwrap();
         assert_eq!(scene.between.left(), 0, "{call:?} {skip}");
         assert_eq!(found.len(), MANY, "{call:?} {skip}");

@@ -85,6 +85,8 @@ impl Scene {
             .service
             .list_labels(&self.ada, self.workspace, filter)
             .await
+            .unwrap()
+            .decode()
             .unwrap();
         let row = |row: &agentcfg_core::model::AgentLabel| (row.agent_id.to_string(), row.version);
         found.iter().map(row).collect()

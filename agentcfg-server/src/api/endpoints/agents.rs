@@ -14,7 +14,7 @@ use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::conditions::unmet;
 use crate::http::errors::Failure;
-use crate::http::response::{Reply, ReplyBody};
+use crate::http::response::Reply;
 
 const PATH: &str = "/api/agents/configs";
 
@@ -88,9 +88,7 @@ impl Endpoint for List {
         let version = list.version().filter(|_| !list.is_empty());
         // The revision of an earlier moment is not known here.
         let cursor = (!matches!(filter.as_of, Some(AsOf::At(_)))).then(|| list.cursor());
-        let mut reply = Reply::ok(ReplyBody::List(list.into_text()))
-            .tagged(tag)
-            .with_cursor(cursor);
+        let mut reply = Reply::list(list.into_text()).tagged(tag).with_cursor(cursor);
         if agent_id.is_some() {
             // The tag is that of the record, so it is the same for every request that answers with it.
             reply = reply.of_version(version);

@@ -4,7 +4,7 @@ use agentcfg_core::model::{self, AgentLabel, LabelTarget, Permission, PromotedLa
 use agentcfg_core::validate::Valid;
 
 use super::tags::VERSIONS;
-use crate::api::answer::{Json, List as Array};
+use crate::api::answer::{Json, List as Array, LongList, Written};
 use crate::api::call::Call;
 use crate::api::call::parameters::{
     AgentId, DryRun, LabelFilter, LabelledAgent, Message, MovedLabel, WorkspaceId, WorkspaceIdOptional,
@@ -12,6 +12,7 @@ use crate::api::call::parameters::{
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
+use crate::http::response::Reply;
 
 const PATH: &str = "/api/agents/labels";
 
@@ -46,7 +47,7 @@ impl Endpoint for List {
 
     type Input = (WorkspaceId, LabelledAgent, LabelFilter);
     type Body = ();
-    type Answer = Array<AgentLabel>;
+    type Answer = Written<LongList<AgentLabel>>;
 
     async fn run(
         call: &Call<'_>,
@@ -54,7 +55,8 @@ impl Endpoint for List {
         (): (),
     ) -> Result<Self::Answer, Failure> {
         let filter = model::LabelFilter::default().agent_id(agent_id).label(label);
-        Ok(Array(call.service.list_labels(call.caller, workspace, filter).await?))
+        let list = call.service.list_labels(call.caller, workspace, filter).await?;
+        Ok(Reply::list(list.into_text()).into())
     }
 }
 

@@ -14,7 +14,7 @@ use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::paged_array;
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
-use crate::http::response::{Reply, ReplyBody};
+use crate::http::response::Reply;
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[
@@ -57,9 +57,7 @@ impl Endpoint for Released {
         let released = call.service.released(call.caller, workspace, label, agent_id);
         let Tagged { value: list, tag } = released.await?;
         let cursor = list.cursor();
-        let reply = Reply::ok(ReplyBody::List(list.into_text()))
-            .tagged(tag)
-            .with_cursor(Some(cursor));
+        let reply = Reply::list(list.into_text()).tagged(tag).with_cursor(Some(cursor));
         Ok(match known.includes(tag) {
             true => reply.not_modified(),
             false => reply,

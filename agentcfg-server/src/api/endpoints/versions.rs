@@ -7,7 +7,7 @@ use agentcfg_core::model::{
 use agentcfg_core::validate::{Fault, Valid};
 
 use super::tags::VERSIONS;
-use crate::api::answer::{AgentRecord, Json, List as Array};
+use crate::api::answer::{AgentRecord, Json, LongList, Written};
 use crate::api::call::parameters::{
     AgentId, At, BeforeVersion, ComparedAgent, DiffFrom, DiffTo, IfMatch, Message, Revision, SelectedLabel,
     VersionLimit, VersionNumber, VersionsOf, WorkspaceIdOptional, as_of, selector,
@@ -17,6 +17,7 @@ use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::conditions::unmet;
 use crate::http::errors::Failure;
+use crate::http::response::Reply;
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[
@@ -65,7 +66,7 @@ impl Endpoint for List {
 
     type Input = (VersionsOf, WorkspaceIdOptional, VersionLimit, BeforeVersion);
     type Body = ();
-    type Answer = Array<AgentVersion>;
+    type Answer = Written<LongList<AgentVersion>>;
 
     async fn run(
         call: &Call<'_>,
@@ -75,7 +76,7 @@ impl Endpoint for List {
         if let Some(agent_id) = agent_id {
             let page = VersionPage::default().before(before).limit(limit);
             let versions = call.service.list_versions(call.caller, workspace, agent_id, page);
-            return Ok(Array(versions.await?));
+            return Ok(Reply::json(&versions.await?)?.into());
         }
         if before.is_some() {
             return Err(Failure::bad_request(
@@ -85,10 +86,9 @@ impl Endpoint for List {
         let Some(workspace) = workspace else {
             return Err(named_workspace());
         };
-        let mut versions = call.service.current_versions(call.caller, Some(workspace)).await?;
+        let list = call.service.current_versions(call.caller, Some(workspace)).await?;
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-        versions.truncate(limit.unwrap_or(usize::MAX));
-        Ok(Array(versions))
+        Ok(Reply::list(list.first(limit.unwrap_or(usize::MAX)).into_text()).into())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::error::CommandError;
-use super::program::runtime;
+use super::runtime::runtime;
 use super::stdout::{note, say};
 use crate::process::backend::DatabaseLocation;
 use crate::process::certificate::Certificate;

@@ -7,7 +7,7 @@ use agentcfg_core::AgentCfg;
 
 use super::error::CommandError;
 use super::preconditions::require_named_directory;
-use super::program::runtime;
+use super::runtime::runtime;
 use super::stdout::{Said, say};
 use super::store::{EnvVars, check_hint, directory_with_store};
 use crate::process::backend::{CompactError, compact, finish_removals, open_store};

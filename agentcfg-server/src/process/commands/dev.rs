@@ -11,7 +11,8 @@ use zeroize::Zeroizing;
 
 use super::error::CommandError;
 use super::preconditions::require_local_provider;
-use super::program::{program, runtime};
+use super::program::program;
+use super::runtime::runtime;
 use super::serve::announce;
 use super::stdout::{note, print};
 use crate::process::cli::DevArgs;

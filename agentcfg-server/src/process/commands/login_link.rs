@@ -7,7 +7,7 @@ use agentcfg_core::model::UserId;
 
 use super::error::CommandError;
 use super::preconditions::{require_local_provider, require_user};
-use super::program::runtime;
+use super::runtime::runtime;
 use super::stdout::{self, note};
 use crate::process::backend::{DatabaseLocation, connect, open_store};
 use crate::process::cli::LoginLinkArgs;

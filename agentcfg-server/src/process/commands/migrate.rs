@@ -10,8 +10,8 @@ use agentcfg_core::AgentCfg;
 use agentcfg_core::store::{Digest, Digesting};
 
 use super::error::CommandError;
-use super::program::runtime;
 use super::restore::leave_out_unused_master_keys;
+use super::runtime::runtime;
 use super::stdout::say;
 use crate::process::backend::{
     Database, DatabaseLocation, FileStore, StagedStore, TransferError, Transferred, connect_to_move, open_store,

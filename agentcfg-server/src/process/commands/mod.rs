@@ -14,6 +14,7 @@ mod preconditions;
 mod program;
 mod restore;
 mod rotate;
+mod runtime;
 mod serve;
 mod stdout;
 mod store;

@@ -6,7 +6,7 @@ use agentcfg_core::AgentCfg;
 
 use super::error::CommandError;
 use super::preconditions::require_named_directory;
-use super::program::runtime;
+use super::runtime::runtime;
 use super::stdout::{Said, say};
 use crate::process::backend::{DatabaseLocation, open_store};
 use crate::process::cli::RotateArgs;

@@ -8,7 +8,8 @@ use agentcfg_core::AgentCfg;
 use agentcfg_core::sync::lock;
 
 use super::error::CommandError;
-use super::program::{program, runtime};
+use super::program::program;
+use super::runtime::runtime;
 use super::stdout::{note, say};
 use crate::process::cli::ServeArgs;
 use crate::process::config::{Config, Flags, LogFormat};
