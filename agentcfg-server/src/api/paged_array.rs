@@ -3,9 +3,9 @@
 
 use std::{io, vec};
 
-use agentcfg_core::Error;
 use agentcfg_core::model::{AuditEntry, AuditSummary, LabelMoves};
 use agentcfg_core::service::{AuditPages, LabelHistory};
+use agentcfg_core::{AgentCfg, Caller, Error};
 use serde::Serialize;
 
 use super::answer::{LongList, Written};
@@ -67,6 +67,8 @@ impl Pages for Summaries {
 /// Errors of the first pages, and 503 when too many long answers wait for their clients.
 pub async fn answer<P: Pages, T>(call: &Call<'_>, pages: P) -> Result<Written<LongList<T>>, Failure> {
     let written = PagedArray {
+        service: call.service.clone(),
+        caller: call.caller.clone(),
         pages,
         text: vec![b'['],
         is_empty: true,
@@ -78,6 +80,8 @@ pub async fn answer<P: Pages, T>(call: &Call<'_>, pages: P) -> Result<Written<Lo
 
 /// An array, written page by page.
 struct PagedArray<P> {
+    service: AgentCfg,
+    caller: Caller,
     pages: P,
     /// The text that was written and not sent yet.
     text: Vec<u8>,
@@ -154,11 +158,22 @@ fn next<P: Pages>(written: Option<PagedArray<P>>) -> NextPiece<Option<PagedArray
             return Ok(None);
         };
         if written.text.is_empty() {
-            let PagedArray { disconnect, pages, .. } = &mut written;
-            let Some(page) = disconnect.while_connected(PATIENCE, pages.next_page()).await else {
+            let PagedArray {
+                service,
+                caller,
+                pages,
+                disconnect,
+                ..
+            } = &mut written;
+            // It is made in a place for long answers, as the first ones were. Between two pages others have it.
+            let page = async {
+                let begun = service.begin_streamed_answer(caller).await?;
+                Ok((pages.next_page().await?, begun))
+            };
+            let Some(page) = disconnect.while_connected(PATIENCE, page).await else {
                 return Err(BodyError::new("the client closed its side of the connection"));
             };
-            let page = page.map_err(|error| {
+            let (page, _begun) = page.map_err(|error: Error| {
                 tracing::warn!(?error, "an array was broken off");
                 BodyError::new(error)
             })?;
@@ -184,15 +199,15 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Context, Poll};
 
-    use agentcfg_core::AgentCfg;
     use agentcfg_core::model::{AuditFilter, NewAgent, NewWorkspace};
     use agentcfg_core::store::{
         Batch, CommitError, Committed, Key, Kind, MemoryStore, Record, Scan, Scanned, Store, StoreError,
     };
     use http_body_util::BodyExt;
-    use tokio::time::Instant;
+    use tokio::time::{Duration, Instant, timeout};
 
     use super::*;
+    use crate::ByteBudget;
     use crate::http::WatchClient;
 
     /// A client that leaves. From then on the store of the test answers no read of a log.
@@ -238,20 +253,19 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_streamed_page_ends_when_its_client_has_gone() {
-        let client = Leaving::default();
-        let service = AgentCfg::builder(Stalling(MemoryStore::new(), client.clone())).build();
+    /// The audit log of 80 agents of about 20 KiB each, so that it is streamed in parts.
+    async fn log_of(service: &AgentCfg, client: &Leaving) -> (Caller, PullBody<Option<PagedArray<AuditPages>>>) {
         let ada = service.trusted_user("ada").unwrap();
         let new = NewWorkspace::new("Studio");
         let studio = service.create_workspace(&ada, new).await.unwrap().id;
-        // About 20 KiB each, so that the page is streamed in parts.
         for number in 0..80 {
             let agent_id = format!("a{number}").parse().unwrap();
             let new = NewAgent::new(studio, agent_id, "Writer").persona_prompt("\u{1f600}".repeat(5000));
             service.create_agent(&ada, new).await.unwrap();
         }
         let written = PagedArray {
+            service: service.clone(),
+            caller: ada.clone(),
             pages: service
                 .audit_pages(&ada, studio, &AuditFilter::default())
                 .await
@@ -261,7 +275,14 @@ mod tests {
             disconnect: Disconnect::new(Arc::new(client.clone())),
             share: None,
         };
-        let mut body = PullBody::new(Some(written), next);
+        (ada, PullBody::new(Some(written), next))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_streamed_page_ends_when_its_client_has_gone() {
+        let client = Leaving::default();
+        let service = AgentCfg::builder(Stalling(MemoryStore::new(), client.clone())).build();
+        let (_, mut body) = log_of(&service, &client).await;
         let mut length = 0;
         while length <= LONG {
             length += body.frame().await.unwrap().unwrap().into_data().unwrap().len();
@@ -274,5 +295,27 @@ mod tests {
         );
         assert_eq!(left.elapsed(), PATIENCE);
         assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_page_is_made_in_a_place_for_long_answers() {
+        const A_WHILE: Duration = Duration::from_secs(1);
+
+        let budget = ByteBudget::of_answers(64 << 20, 64 << 20);
+        let service = AgentCfg::builder(MemoryStore::new())
+            .build()
+            .with_answer_budget(Arc::new(budget));
+        let (ada, mut body) = log_of(&service, &Leaving::default()).await;
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first, "[");
+        let mut places = Vec::new();
+        while let Ok(place) = timeout(A_WHILE, service.begin_streamed_answer(&ada)).await {
+            places.push(place.unwrap());
+        }
+        assert!(!places.is_empty());
+        assert!(timeout(A_WHILE, body.frame()).await.is_err(), "all places are taken");
+        drop(places);
+        let more = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert!(more.starts_with(b"{"));
     }
 }
