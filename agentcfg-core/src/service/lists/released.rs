@@ -29,7 +29,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] for a text that is no label, [`ErrorKind::Forbidden`] without `agents:read`.
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a text that is no label,
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
