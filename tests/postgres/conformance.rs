@@ -50,6 +50,26 @@ async fn values_keep_their_bytes() {
     }
 }
 
+/// An update takes the room of old row versions in its page, without a vacuum.
+#[tokio::test]
+async fn a_record_that_changes_often_takes_no_more_room() {
+    // One of its own: a snapshot of another test would keep the old row versions.
+    let Some(cluster) = Cluster::start(&[]) else { return };
+    let schema = cluster.schema();
+    let options = PostgresOptions::new(cluster.url()).schema(schema.clone());
+    let store = PostgresStore::connect(&options).await.unwrap();
+    let key = Key::in_workspace(WorkspaceId::new(Uuid::from_u128(1)), Kind::Agent, "writer");
+    let prompt: String = include_str!("../../docs/operations.md").chars().take(5000).collect();
+    for number in 0..300 {
+        let value = serde_json::json!({ "number": number, "persona_prompt": prompt });
+        let writes = vec![Write::Put(key.clone(), value.to_string().into_bytes())];
+        store.commit(Batch { checks: vec![], writes }).await.unwrap();
+    }
+    let size = cluster.sql(&format!("SELECT pg_total_relation_size('{schema}.agents')"));
+    let size: u64 = size.parse().unwrap();
+    assert!(size <= 20 * 8192, "{size} bytes after 300 changes of 5 kB");
+}
+
 /// Many processes may start on an empty database at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_are_created_once() {

@@ -121,12 +121,16 @@ fn definition(sql: &Sql, table: &Table) -> String {
         "json"
     };
     let room = if table.hot { " WITH (fillfactor = 70)" } else { "" };
+    let name = sql.name(table);
+    let storage = match table.in_row {
+        true => format!("ALTER TABLE {name} ALTER COLUMN value SET STORAGE MAIN"),
+        false => String::new(),
+    };
     format!(
         "CREATE TABLE IF NOT EXISTS {name} (\
          {s} {scope}{collation} NOT NULL, {i} text COLLATE \"C\" NOT NULL, version bigint NOT NULL, value {value}, \
-         PRIMARY KEY ({s}, {i})){room}",
+         PRIMARY KEY ({s}, {i})){room}; {storage}",
         scope = table.scope_type(),
-        name = sql.name(table)
     )
 }
 

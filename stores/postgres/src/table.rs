@@ -19,6 +19,9 @@ pub(super) struct Table {
     pub(super) numeric: bool,
     /// Whether its rows are updated often: its pages keep free space for new row versions.
     pub(super) hot: bool,
+    /// Whether its values may be long and are replaced. They stay in their rows, compressed, up to a page: the next update
+    /// takes the room of an old row version in its page, where one beside the table would stay until a vacuum.
+    pub(super) in_row: bool,
 }
 
 const fn table(name: &'static str, kind: Kind, scope_column: &'static str, item_column: &'static str) -> Table {
@@ -31,8 +34,15 @@ const fn table(name: &'static str, kind: Kind, scope_column: &'static str, item_
         hot: kind.is_number()
             || matches!(
                 kind,
-                Kind::Status | Kind::KeyUse | Kind::WebhookState | Kind::UsageSum | Kind::BudgetAccount
+                Kind::Agent
+                    | Kind::AgentLabels
+                    | Kind::Status
+                    | Kind::KeyUse
+                    | Kind::WebhookState
+                    | Kind::UsageSum
+                    | Kind::BudgetAccount
             ),
+        in_row: matches!(kind, Kind::Agent | Kind::AgentLabels | Kind::BudgetAccount),
     }
 }
 
