@@ -40,6 +40,8 @@ older=${AGENTCFG_TEST_BINARY:-$PWD/target/debug/agentcfg-server}
 [ -x "$older" ] || cargo build --locked -p agentcfg-server
 newer=$target/debug/agentcfg-server
 
+# The servers refuse settings that they do not know.
+for name in $(compgen -e AGENTCFG_); do unset "$name"; done
 export AGENTCFG_SESSION_SECRET=two-formats-0123456789abcdef0123456789abcdef
 bytes() { # directory: what its files hold
     (cd "$1" && find . -type f -exec sha256sum {} + | sort)
@@ -90,7 +92,7 @@ for pair in "$older $newer $format $next" "$newer $older $next $format"; do
 
     data=$place/data-$made
     start "$maker" "$port" --data "$data"
-    make_workspace "$maker" "$port"
+    make_workspace "$maker" "$port" --data "$data"
     stop
     "$maker" backup --data "$data" --out "$place/backup-$made" >/dev/null 2>&1
     before=$(bytes "$data")
@@ -111,13 +113,13 @@ for pair in "$older $newer $format $next" "$newer $older $next $format"; do
     url="postgres://postgres@localhost/postgres?host=$database"
     export AGENTCFG_DATABASE_URL=$url
     start "$maker" "$port" --data "$place/files-$made"
-    make_workspace "$maker" "$port"
+    make_workspace "$maker" "$port" --data "$place/files-$made"
     refused "$made" "$own" "$other" serve --listen "127.0.0.1:$((port + 1))" --data "$place/files-$own-$made"
     # The server that runs goes on.
-    make_workspace "$maker" "$port"
+    make_workspace "$maker" "$port" --data "$place/files-$made"
     stop
     start "$maker" "$port" --data "$place/files-$made"
-    make_workspace "$maker" "$port"
+    make_workspace "$maker" "$port" --data "$place/files-$made"
     stop
     unset AGENTCFG_DATABASE_URL
     as_nobody "$postgresql/pg_ctl" -D "$database/data" -w -m fast stop >/dev/null
