@@ -120,7 +120,7 @@ impl AgentCfg {
     }
 
     /// Begins a long answer whose pieces are counted as they are sent, so that it takes no share here: waits for the
-    /// place alone, in which its first piece is made.
+    /// place alone, in which a piece is made.
     ///
     /// # Errors
     ///

@@ -72,7 +72,6 @@ impl AgentCfg {
             service: self.clone(),
             workspace,
             revision: number,
-            past: Past::at_revision(number),
             unchanged,
             is_long,
             pieces: Some(Chunks::of(Entries::in_workspace(workspace))),
@@ -125,7 +124,6 @@ pub(super) struct LabelledAgents {
     service: AgentCfg,
     workspace: WorkspaceId,
     revision: u64,
-    past: Past,
     /// The check that the log has no entry after the revision.
     unchanged: Check,
     labels: HashMap<String, Labels>,
@@ -142,7 +140,7 @@ impl LabelledAgents {
 
     /// The next agents, deactivated ones too; `None` after the last ones.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<(PastAgent, Labels)>>, Error> {
-        let (service, workspace, past) = (self.service.clone(), self.workspace, self.past);
+        let (service, workspace, past) = (self.service.clone(), self.workspace, Past::at_revision(self.revision));
         let Some(mut pieces) = self.pieces.take() else {
             return Ok(None);
         };

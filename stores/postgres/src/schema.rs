@@ -120,11 +120,13 @@ fn definition(sql: &Sql, table: &Table) -> String {
     } else {
         "json"
     };
-    let room = if table.hot { " WITH (fillfactor = 70)" } else { "" };
     let name = sql.name(table);
-    let storage = match table.in_row {
-        true => format!("ALTER TABLE {name} ALTER COLUMN value SET STORAGE MAIN"),
-        false => String::new(),
+    let (room, storage) = match table.hot {
+        true => (
+            " WITH (fillfactor = 70)",
+            format!("ALTER TABLE {name} ALTER COLUMN value SET STORAGE MAIN"),
+        ),
+        false => ("", String::new()),
     };
     format!(
         "CREATE TABLE IF NOT EXISTS {name} (\

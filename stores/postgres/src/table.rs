@@ -17,11 +17,10 @@ pub(super) struct Table {
     pub(super) item_column: &'static str,
     /// Whether its values are numbers, which the database increments, and not JSON texts.
     pub(super) numeric: bool,
-    /// Whether its rows are updated often: its pages keep free space for new row versions.
+    /// Whether its rows are updated often: its pages keep free space for new row versions, and values stay in their rows,
+    /// compressed, up to a page. So an update takes the room of an old row version in its page, where a value beside the
+    /// table would stay until a vacuum.
     pub(super) hot: bool,
-    /// Whether its values may be long and are replaced. They stay in their rows, compressed, up to a page: the next update
-    /// takes the room of an old row version in its page, where one beside the table would stay until a vacuum.
-    pub(super) in_row: bool,
 }
 
 const fn table(name: &'static str, kind: Kind, scope_column: &'static str, item_column: &'static str) -> Table {
@@ -42,7 +41,6 @@ const fn table(name: &'static str, kind: Kind, scope_column: &'static str, item_
                     | Kind::UsageSum
                     | Kind::BudgetAccount
             ),
-        in_row: matches!(kind, Kind::Agent | Kind::AgentLabels | Kind::BudgetAccount),
     }
 }
 
